@@ -304,6 +304,11 @@ typedef struct ditto_strategy_options {
     const uint32_t *parameter_nodes;
 
     uint32_t num_parameter_nodes; /**< number of elements of parameter_nodes */
+
+    /** Over several hosts: whether this host keeps parameters. DEFAULT means ON. Hosts may differ in it, and
+     *  one at least keeps some. A host without parameters can be lost, and the others lose nothing but time.
+     *  */
+    ditto_switch keeps_parameters;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */

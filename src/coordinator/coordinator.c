@@ -120,8 +120,8 @@ static bool await_end(struct ditto_coordinator *c, struct dti_function_worker *w
     return true;
 }
 
-/* Ends the threads. A worker that executes a function ends it first. A thread whose worker is retired, and
- * whose function has not returned, is detached. Returns the number of such threads. */
+/* Ends the threads. A worker that executes a function ends it first. A thread of this host whose worker is
+ * retired, and whose function has not returned, is detached. Returns the number of such threads. */
 static uint32_t end_threads(struct ditto_coordinator *c)
 {
     uint32_t lost = 0;
@@ -132,7 +132,7 @@ static uint32_t end_threads(struct ditto_coordinator *c)
         struct dti_function_worker *w = &c->worker[i];
         if (!w->is_started)
             continue;
-        if (await_end(c, w)) {
+        if (await_end(c, w) || w->host != 0) { /* a deputy of a retired worker waits for nothing */
             pthread_join(w->thread, NULL);
             continue;
         }
@@ -245,7 +245,7 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
                         "another thread is in a call on the coordinator: destroy it after that");
     uint32_t lost = end_threads(c);
     dti_cancel_queued(c);
-    ditto_status others = c->post != NULL ? dti_other_hosts_end(c) : DITTO_OK;
+    ditto_status others = c->questions != NULL ? dti_other_hosts_end(c) : DITTO_OK;
     dti_shared_datasets_detach(c, lost != 0);
     dti_per_worker_free(c, lost != 0);
     for (uint32_t i = 0; i < c->workers->count && lost == 0; i++)

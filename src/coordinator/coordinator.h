@@ -102,8 +102,9 @@ struct ditto_coordinator {
     uint32_t workers_made;              /* those whose wait queue exists */
     struct dti_function_queue queue;
 
-    /* The mail with other hosts, or NULL. If `serves` is true, they tell this coordinator what to execute. */
-    struct dti_post *post;
+    /* The questions to other hosts, while they are open, or NULL. If `serves` is true, host 0 tells this
+     * coordinator what to execute. */
+    struct dti_questions *questions;
     bool serves;
     uint64_t began_ns; /* when the coordinator was created */
 

@@ -1,5 +1,6 @@
 /* src/coordinator/encoded.c - functions and results as bytes. See encoded.h. */
 #include "coordinator/encoded.h"
+#include "base/errors/sent_error.h"
 #include "base/errors/status.h"
 #include "base/types/types.h"
 
@@ -116,29 +117,9 @@ ditto_status dti_decode_function(const void *data, size_t bytes, char name[DITTO
 
 /* -- results -- */
 
-/* Statuses are negative if they are errors. */
-static void put_signed(struct dti_bytes *to, int64_t number)
-{
-    dti_bytes_put(to, &number, sizeof number);
-}
-
-static int64_t get_signed(struct dti_bytes_reader *from)
-{
-    int64_t number = 0;
-    dti_bytes_get(from, &number, sizeof number);
-    return number;
-}
-
 void dti_encode_result(struct dti_bytes *to, ditto_status status, const struct dti_copied *result)
 {
-    const ditto_error *error = dti_error_get();
-    put_signed(to, status);
-    if (status < 0) {
-        put_signed(to, error->replica);
-        put_signed(to, error->system_errno);
-        put_signed(to, error->user_code);
-        dti_bytes_put(to, error->message, sizeof error->message);
-    }
+    dti_bytes_put_status(to, status);
     encode_optional(to, result);
 }
 
@@ -146,20 +127,9 @@ ditto_status dti_decode_result(const void *data, size_t bytes, uint32_t host, co
                                struct dti_copied **result)
 {
     struct dti_bytes_reader from = { .at = data, .end = (const char *)data + bytes };
-    ditto_status status = (ditto_status)get_signed(&from);
-    ditto_error error = { .status = status, .function = dti_public_function };
-    if (status < 0) {
-        error.replica = (int32_t)get_signed(&from);
-        error.system_errno = (int32_t)get_signed(&from);
-        error.user_code = (int32_t)get_signed(&from);
-        dti_bytes_get(&from, error.message, sizeof error.message);
-        error.message[sizeof error.message - 1] = '\0';
-    }
-    DTI_TRY(decode_optional(&from, result));
-    if (status >= 0)
-        return status;
-    dti_copied_drop(*result);
+    ditto_status status = dti_bytes_get_status(&from, host, name);
     *result = NULL;
-    dti_error_set(&error);
-    return dti_where(status, "host %u (%s)", host, name);
+    if (status >= 0)
+        DTI_TRY(decode_optional(&from, result));
+    return status;
 }

@@ -5,8 +5,10 @@
 #include "coordinator/hosts.h"
 #include "replicas/machine/thread.h"
 #include "sync/hosts/hosts.h"
+#include "vars/parameters/over_hosts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* What the deputy's futex word says. */
 enum { REPLY_NONE, REPLY_AWAITED, REPLY_HERE, REPLY_LOST };
@@ -82,13 +84,20 @@ static void lose(void *context, uint32_t host)
 
 /* -- deputies -- */
 
+/* The worker may be retired meanwhile, because its function is late. Then nobody waits for the result. */
+static bool is_retired(const struct dti_function_worker *w)
+{
+    return (atomic_load_explicit(&w->state, memory_order_relaxed) & 3) == DTI_WORKER_RETIRED;
+}
+
 static bool await_reply(struct dti_function_worker *w)
 {
     uint32_t word;
     /* acquire: pairs with the release in wake_deputy. */
-    while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED) {
+    while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED &&
+           !is_retired(w)) {
         /* A host that was lost before this function was sent is not told again. */
-        if (dti_post_has_lost(w->coordinator->post, w->host))
+        if (dti_questions_have_lost(w->coordinator->strategy->workers->questions, w->host))
             return false;
         dti_futex_sleep(&w->reply, REPLY_AWAITED, dti_now_ns() + UINT64_C(100000000));
     }
@@ -113,8 +122,8 @@ ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_sch
         return status;
     }
     atomic_store_explicit(&w->reply, REPLY_AWAITED, memory_order_release); /* pairs with is_awaited */
-    status = dti_post_send(
-        w->coordinator->post, w->host,
+    status = dti_questions_send(
+        w->coordinator->strategy->workers->questions, w->host,
         &(struct dti_mail){
             .kind = DTI_MAIL_FUNCTION, .id = w->index, .data = bytes.data, .bytes = bytes.length });
     if (status == DITTO_OK && !await_reply(w)) {
@@ -131,14 +140,53 @@ ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_sch
 
 /* -- beginning and ending -- */
 
+/* What all hosts agree on, for messages. */
+#define SERVING "ditto_coordinator_create on host 0 and ditto_serve on the others"
+
+ditto_status dti_other_hosts_agree(const ditto_strategy *strategy, ditto_status status)
+{
+    struct dti_hosts *hosts = strategy->hosts;
+    uint64_t own = 0, theirs;
+    size_t bytes;
+    if (status == DITTO_OK)
+        status = dti_post_check(hosts->cluster);
+    if (status == DITTO_OK)
+        status = dti_parameters_digest(strategy->base.team, &own);
+    DTI_TRY(dti_hosts_agree_with(hosts, SERVING, status, &own, sizeof own));
+    memcpy(&own, dti_hosts_note(hosts, 0, &bytes), sizeof own);
+    for (uint32_t h = 1; h < dti_hosts_count(hosts); h++) {
+        memcpy(&theirs, dti_hosts_note(hosts, h, &bytes), sizeof theirs);
+        if (theirs != own)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "host %u (%s) has other variables or optimizers than host 0: all hosts create the same "
+                "ones, in the same order, with the same options, before the coordinator",
+                h, ditto_cluster_host_name(hosts->cluster, h));
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
+                                  void (*deliver_mail)(void *context, uint32_t from,
+                                                       const struct dti_mail *mail),
+                                  void (*lose_host)(void *context, uint32_t host), void *context)
+{
+    const struct dti_questions_user user = { .deliver = deliver_mail,
+                                             .lose = lose_host,
+                                             .context = context,
+                                             .answer = dti_parameters_answer,
+                                             .answer_context = c->strategy->base.team };
+    struct dti_questions *questions = c->strategy->workers->questions;
+    DTI_TRY(dti_questions_open(questions, &user));
+    c->questions = questions;
+    return DITTO_OK;
+}
+
 ditto_status dti_other_hosts_begin(struct ditto_coordinator *c)
 {
-    struct dti_hosts *hosts = c->strategy->hosts;
-    const struct dti_mail_handler handler = { .deliver = deliver, .lose = lose, .context = c };
     assign_hosts(c);
-    ditto_status status = dti_post_check(hosts->cluster);
-    DTI_TRY(dti_hosts_agree(hosts, DTI_SERVING, status));
-    return dti_post_open(hosts->cluster, &handler, &c->post);
+    DTI_TRY(dti_other_hosts_agree(c->strategy, DITTO_OK));
+    return dti_other_hosts_open(c, deliver, lose, c);
 }
 
 ditto_status dti_other_hosts_end(struct ditto_coordinator *c)
@@ -146,9 +194,9 @@ ditto_status dti_other_hosts_end(struct ditto_coordinator *c)
     const struct dti_mail end = { .kind = DTI_MAIL_END };
     ditto_status status = DITTO_OK;
     for (uint32_t h = 1; !c->serves && h < dti_hosts_count(c->strategy->hosts); h++)
-        if (dti_post_send(c->post, h, &end) != DITTO_OK)
+        if (dti_questions_send(c->questions, h, &end) != DITTO_OK)
             status = DITTO_ERR_NO_MEMORY;
-    ditto_status closed = dti_post_close(c->post, c->timeout_ms);
-    c->post = NULL;
+    ditto_status closed = dti_questions_close(c->questions, c->timeout_ms);
+    c->questions = NULL;
     return status != DITTO_OK ? status : closed;
 }

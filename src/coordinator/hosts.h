@@ -18,7 +18,7 @@
 #define DTI_COORDINATOR_HOSTS_H
 
 #include "coordinator/coordinator.h"
-#include "hosts/mail.h"
+#include "hosts/questions.h"
 
 enum dti_coordinator_mail { DTI_MAIL_FUNCTION = 1, DTI_MAIL_RESULT, DTI_MAIL_END };
 
@@ -30,14 +30,21 @@ uint32_t dti_num_workers(const ditto_strategy *strategy);
 /* Returns the number of the first worker of this host. */
 uint32_t dti_first_worker(const ditto_strategy *strategy);
 
-/* Sets which hosts the workers from c->workers->count on belong to, and opens the post. Collective with
+/* Sets which hosts the workers from c->workers->count on belong to, and opens the questions. Collective with
  * dti_serve on the other hosts. */
 ditto_status dti_other_hosts_begin(struct ditto_coordinator *c);
 
-/* What all hosts agree on, for messages. */
-#define DTI_SERVING "ditto_coordinator_create on host 0 and ditto_serve on the others"
+/* Agrees with all hosts that they begin. `status` is that of this host. Returns INVALID if hosts have
+ * different variables or optimizers. */
+ditto_status dti_other_hosts_agree(const ditto_strategy *strategy, ditto_status status);
 
-/* Closes the post, when all functions have ended. Host 0 first tells the others that no more will come. */
+/* Opens the questions. `deliver` and `lose` get mail that is for the coordinator, with the context. */
+ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
+                                  void (*deliver)(void *context, uint32_t from, const struct dti_mail *mail),
+                                  void (*lose)(void *context, uint32_t host), void *context);
+
+/* Closes the questions, when all functions have ended. Host 0 first tells the others that no more will come.
+ * */
 ditto_status dti_other_hosts_end(struct ditto_coordinator *c);
 
 /* The thread of a deputy. */

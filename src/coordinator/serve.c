@@ -29,8 +29,8 @@ static void send_result(struct ditto_coordinator *c, uint32_t worker, ditto_stat
         dti_bytes_free(&bytes);
         dti_encode_result(&bytes, DITTO_ERR_NO_MEMORY, NULL);
     }
-    (void)dti_post_send(
-        c->post, 0,
+    (void)dti_questions_send(
+        c->strategy->workers->questions, 0,
         &(struct dti_mail){
             .kind = DTI_MAIL_RESULT, .id = worker, .data = bytes.data, .bytes = bytes.length });
 }
@@ -125,19 +125,18 @@ static uint32_t await_end(struct serving *s)
     return state;
 }
 
-/* Opens the post, and returns when host 0 has ended or is lost. */
+/* Opens the questions, and returns when host 0 has ended or is lost. */
 static ditto_status serve(struct serving *s)
 {
     struct ditto_coordinator *c = s->coordinator;
-    const struct dti_mail_handler handler = { .deliver = deliver, .lose = lose, .context = s };
-    DTI_TRY(dti_post_open(c->strategy->hosts->cluster, &handler, &c->post));
+    DTI_TRY(dti_other_hosts_open(c, deliver, lose, s));
     if (await_end(s) == END_CAME)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_LOST, "host 0 (%s), which has the coordinator, is gone",
                     ditto_cluster_host_name(c->strategy->hosts->cluster, 0));
 }
 
-/* Destroys the coordinator of this host, whose post is closed when all functions have ended. */
+/* Destroys the coordinator of this host, whose questions are closed when all functions have ended. */
 static ditto_status end(struct serving *s, ditto_status status)
 {
     ditto_error kept = *dti_error_get();
@@ -151,17 +150,14 @@ static ditto_status end(struct serving *s, ditto_status status)
 
 ditto_status dti_serve(ditto_strategy *strategy, ditto_serve_fn prepare, void *user)
 {
-    struct dti_hosts *hosts = strategy->hosts;
     ditto_coordinator_options options = DITTO_COORDINATOR_OPTIONS_INIT;
     struct serving s = { .coordinator = NULL };
     options.max_attempts = 1;
     options.queue_capacity = 2 * strategy->workers->count;
-    ditto_status status = dti_post_check(hosts->cluster);
-    if (status == DITTO_OK)
-        status = dti_coordinator_create(strategy, &options, true, &s.coordinator);
+    ditto_status status = dti_coordinator_create(strategy, &options, true, &s.coordinator);
     if (status == DITTO_OK && prepare != NULL)
         status = call_prepare(s.coordinator, prepare, user);
-    status = dti_hosts_agree(hosts, DTI_SERVING, status);
+    status = dti_other_hosts_agree(strategy, status);
     if (status == DITTO_OK && s.coordinator != NULL) /* which it has then */
         status = serve(&s);
     return s.coordinator != NULL ? end(&s, status) : status;

@@ -176,10 +176,12 @@ static void deliver(struct dti_post *post, uint32_t host)
         .kind = c->frame.kind, .id = c->frame.id, .data = c->data, .bytes = c->frame.bytes
     };
     c->data = NULL;
-    if (mail.kind == DTI_MAIL_LEAVE)
+    if (mail.kind == DTI_MAIL_LEAVE) {
         c->has_left = true;
-    else
+        post->handler.leave(post->handler.context, host);
+    } else {
         post->handler.deliver(post->handler.context, host, &mail);
+    }
 }
 
 /* Looks at the receive of a host. Returns true if something has arrived. */
@@ -308,6 +310,7 @@ ditto_status dti_post_open(ditto_cluster *cluster, const struct dti_mail_handler
                            struct dti_post **out)
 {
     struct dti_post *post = calloc(1, sizeof *post);
+    *out = NULL;
     if (post == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the mail of %u hosts", cluster->wire.num_hosts);
     post->cluster = cluster;
@@ -320,15 +323,16 @@ ditto_status dti_post_open(ditto_cluster *cluster, const struct dti_mail_handler
                               ? DITTO_OK
                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the mail of %u hosts",
                                          cluster->wire.num_hosts);
+    *out = post; /* the thread may need it */
     int error_number = status == DITTO_OK ? dti_host_thread_start(&post->thread, "ditto-post", postman, post)
                                           : 0;
     if (error_number != 0)
         status = DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, error_number,
                                 "the thread for the mail of the hosts cannot be started");
-    if (status != DITTO_OK)
+    if (status != DITTO_OK) {
+        *out = NULL;
         release(post);
-    else
-        *out = post;
+    }
     return status;
 }
 

@@ -37,13 +37,15 @@ struct dti_mail_handler {
     /* Takes over mail->data. */
     void (*deliver)(void *context, uint32_t from, const struct dti_mail *mail);
     void (*lose)(void *context, uint32_t host);
+    void (*leave)(void *context, uint32_t host); /* it sends nothing more, and reads nothing more */
     void *context;
 };
 
 /* Returns UNSUPPORTED if only one thread may use the wire. */
 ditto_status dti_post_check(const ditto_cluster *cluster);
 
-/* Opens a post. All hosts do so, after dti_post_check. Returns NO_MEMORY or SYSTEM. */
+/* Opens a post. All hosts do so, after dti_post_check. *out is set before the first mail is delivered.
+ * Returns NO_MEMORY or SYSTEM, and *out is NULL then. */
 ditto_status dti_post_open(ditto_cluster *cluster, const struct dti_mail_handler *handler,
                            struct dti_post **out);
 

@@ -141,6 +141,7 @@ void dti_workers_free(struct dti_workers *w)
     for (uint32_t i = 0; w->placed != NULL && i < w->count; i++)
         dti_placement_destroy(w->placed[i]);
     dti_placement_destroy(w->servers);
+    dti_owners_free(w);
     free(w->placed);
     free(w->strategy);
     free(w->node);

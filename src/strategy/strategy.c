@@ -52,12 +52,19 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     if (o->parameter_node != 0 && o->has_parameter_node == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "parameter_node is %u, but has_parameter_node is 0: set both",
                         o->parameter_node);
-    if ((o->replicas_per_worker != 0 || o->parameter_nodes != NULL || o->num_parameter_nodes != 0) &&
-        !kind->has_workers)
+    const char *of_workers = o->replicas_per_worker != 0 ? "replicas_per_worker"
+                             : o->parameter_nodes != NULL || o->num_parameter_nodes != 0 ? "parameter_nodes"
+                             : o->keeps_parameters != DITTO_SWITCH_DEFAULT               ? "keeps_parameters"
+                                                                                         : NULL;
+    if (of_workers != NULL && !kind->has_workers)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "%s is set, but only DITTO_PARAMETER_SERVER uses it, and this strategy is of kind \"%s\"",
-            o->replicas_per_worker != 0 ? "replicas_per_worker" : "parameter_nodes", kind->name);
+            of_workers, kind->name);
+    if (o->keeps_parameters == DITTO_SWITCH_OFF && ditto_cluster_num_hosts(o->cluster) < 2)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "keeps_parameters is OFF, but there is no other host that could keep the parameters");
+    DTI_TRY(check_enum((int)o->keeps_parameters, DITTO_SWITCH_OFF, "keeps_parameters"));
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_SWITCH_OFF, "helpers"));
@@ -157,9 +164,9 @@ static uint32_t default_node(const ditto_strategy *strategy)
 static ditto_status make_variables(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     struct dti_storage storage = { .central = strategy->kind->is_central,
-                                   .parameters = strategy->kind->has_workers,
-                                   .has_hosts = strategy->kind->has_workers && strategy->hosts != NULL };
+                                   .parameters = strategy->kind->has_workers };
     if (storage.parameters) {
+        storage.owners = strategy->hosts != NULL ? &strategy->workers->owners : NULL;
         storage.nodes = strategy->workers->node;
         storage.num_nodes = strategy->workers->num_nodes;
     }
@@ -282,6 +289,8 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
         status = join_hosts(strategy, o, status);
     if (status == DITTO_OK && kind->has_workers)
         status = dti_workers_plan(strategy, o, topology);
+    if (strategy->hosts != NULL && kind->has_workers)
+        status = dti_owners_make(strategy, o, status);
     dti_topology_destroy(topology);
     return finish(strategy, o, status, out);
 }

@@ -263,11 +263,7 @@ static ditto_status misuse(struct test_host *host)
     struct job job = { 1, 1, NULL, NULL };
     ditto_strategy *strategy;
     ditto_coordinator *coordinator;
-    ditto_variable *variable;
-    ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
     DITTO_TRY(make_workers(host, &job, &strategy));
-    DITTO_TRY(expect(host, ditto_variable_create(strategy, &zeros, NULL, &variable), DITTO_ERR_UNSUPPORTED,
-                     "several hosts"));
     if (host->host == 0)
         DITTO_TRY(expect(host, ditto_serve(strategy, NULL, NULL), DITTO_ERR_CONTEXT, "host 0"));
     else

@@ -30,6 +30,16 @@ void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes)
     to->length += bytes;
 }
 
+char *dti_bytes_room(struct dti_bytes *to, size_t bytes)
+{
+    if (!ensure_capacity(to, bytes))
+        return NULL;
+    char *room = to->data + to->length;
+    memset(room, 0, bytes);
+    to->length += bytes;
+    return room;
+}
+
 void dti_bytes_put_u64(struct dti_bytes *to, uint64_t number)
 {
     unsigned char text[10];
@@ -48,7 +58,10 @@ void dti_bytes_free(struct dti_bytes *bytes)
 
 ditto_status dti_bytes_status(const struct dti_bytes *bytes)
 {
-    return bytes->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the state of an iterator") : DITTO_OK;
+    if (!bytes->failed)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a state or message of more than %zu bytes",
+                    bytes->length);
 }
 
 void dti_bytes_get(struct dti_bytes_reader *from, void *data, size_t bytes)

@@ -116,6 +116,12 @@ ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_st
     return agree(hosts, what, status, NULL, 0);
 }
 
+ditto_status dti_hosts_agree_with(struct dti_hosts *hosts, const char *what, ditto_status status,
+                                  const void *note, size_t bytes)
+{
+    return agree(hosts, what, status, note, bytes);
+}
+
 ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status, const void *note, size_t bytes)
 {
     ditto_cluster *cluster = hosts->cluster;

@@ -3,6 +3,7 @@
 #include "vars/checkpoint/contents.h"
 #include "base/errors/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,4 +234,13 @@ ditto_status dti_contents_same(const struct dti_contents *planned, const struct 
     free(sorted);
     *out = same;
     return DITTO_OK;
+}
+
+char *dti_versions_name(const char *name)
+{
+    size_t length = sizeof DTI_VERSIONS_FOLDER + strlen(name);
+    char *joined = malloc(length);
+    if (joined != NULL)
+        snprintf(joined, length, DTI_VERSIONS_FOLDER "%s", name);
+    return joined;
 }

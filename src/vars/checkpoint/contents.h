@@ -70,4 +70,11 @@ struct dti_contents_entry **dti_contents_sorted(const struct dti_contents *conte
 ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found,
                                bool *same);
 
+/* The folder of the entries that hold the versions of parameters, as arrays of u64. */
+#define DTI_VERSIONS_FOLDER "ditto_versions/"
+
+/* Returns the name of the entry with the versions of a parameter, which the caller frees, or NULL if there is
+ * no memory. */
+char *dti_versions_name(const char *name);
+
 #endif

@@ -2,7 +2,7 @@
  * first value is written. */
 #include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
-#include "vars/checkpoint/parameter_values.h"
+#include "vars/parameters/parameter_values.h"
 #include "vars/registry/registry.h"
 #include "vars/registry/select_variables.h"
 #include "vars/vars.h"
@@ -202,10 +202,11 @@ static size_t list_parameters(const struct restoring *r, struct dti_parameter_va
     return count;
 }
 
-/* Writes the values. If it fails, nothing has changed. Values without a variable are stored first, because
- * storing them may run out of memory. After that nothing can fail: assigning to existing variables allocates
- * nothing, and the thread already has the turn and is pinned. Hosts have the same values, those of one file,
- * so they need not be compared. */
+/* Writes the values. If it fails, nothing has changed, except that of parameters over several hosts a part
+ * may have been written. Values without a variable are stored first, because storing them may run out of
+ * memory. After that nothing can fail: assigning to existing variables allocates nothing, and the thread
+ * already has the turn and is pinned. Hosts have the same values, those of one file, so they need not be
+ * compared. */
 static ditto_status write_values(const struct restoring *r, struct dti_parameter_value *list)
 {
     struct dti_team *team = dti_team_of(r->strategy);
@@ -222,7 +223,7 @@ static ditto_status write_values(const struct restoring *r, struct dti_parameter
             status = v->kind->cross_write(v, DTI_RULE_ASSIGN, r->value[i].value);
     }
     if (status == DITTO_OK)
-        dti_parameters_restore(list, list_parameters(r, list));
+        status = dti_parameters_restore(list, list_parameters(r, list));
     dti_cross_leave(team, &frame);
     return status;
 }

@@ -268,6 +268,7 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     while (*at != o)
         at = &(*at)->next;
     *at = o->next;
+    dti_registry_end_number(o->iterations->team, DTI_NUMBERED_OPTIMIZER, o->stamp);
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users--;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
@@ -363,6 +364,7 @@ static void add_to_lists(ditto_optimizer *o)
     dti_dependent_add(team, &o->dependent);
     o->next = *first;
     *first = o;
+    o->stamp = dti_registry_give_number(team, DTI_NUMBERED_OPTIMIZER, &o->dependent);
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users++;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
@@ -399,6 +401,8 @@ static ditto_status make(ditto_optimizer *o)
         status = make_slots(o);
     if (status == DITTO_OK)
         status = dti_clip_make(o);
+    if (status == DITTO_OK)
+        status = dti_registry_reserve_number(o->variable[0]->team, DTI_NUMBERED_OPTIMIZER);
     if (status == DITTO_OK)
         add_to_lists(o);
     dti_cross_leave(o->variable[0]->team, &frame);

@@ -7,6 +7,7 @@
 #include "base/observe.h"
 #include "replicas/memory/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
+#include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter.h"
 
 #include <string.h>
@@ -58,14 +59,12 @@ static ditto_status reduce(struct dti_replica *self, const ditto_optimizer *o, c
     return DITTO_OK;
 }
 
-int64_t dti_optimizer_steps(const ditto_optimizer *o)
+ditto_status dti_optimizer_steps(const ditto_optimizer *o, int64_t *steps)
 {
-    if (o->iterations->shard == NULL)
-        return *(const int64_t *)o->iterations->copy[0].data;
-    dti_shard_lock(o->iterations, 0);
-    int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
-    dti_shard_unlock(o->iterations, 0);
-    return steps;
+    if (o->iterations->shard != NULL)
+        return dti_parameter_read(o->iterations, steps, &(struct dti_reading){ .versions = NULL });
+    *steps = *(const int64_t *)o->iterations->copy[0].data;
+    return DITTO_OK;
 }
 
 /* relaxed, also in the next function: only the holder of the lock writes the numbers, which are only
@@ -101,16 +100,13 @@ void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters 
         out->histogram[i] = atomic_load_explicit(&o->staleness.histogram[i], memory_order_relaxed);
 }
 
-/* Takes the number of the step that the call belongs to. Steps are numbered from 1. Returns 0 if the
- * gradients are too old. */
-static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *options)
+int64_t dti_optimizer_take_number(ditto_optimizer *o, bool has_read_steps, int64_t read_steps)
 {
     int64_t *steps = o->iterations->copy[0].data, number = 0;
     dti_shard_lock(o->iterations, 0);
-    bool is_old = o->options.has_max_staleness != 0 &&
-                  *steps - options->read_steps > o->options.max_staleness;
-    if (options->has_read_steps != 0)
-        record_staleness(o, *steps, options->read_steps, is_old);
+    bool is_old = o->options.has_max_staleness != 0 && *steps - read_steps > o->options.max_staleness;
+    if (has_read_steps)
+        record_staleness(o, *steps, read_steps, is_old);
     if (!is_old) {
         number = *steps + 1;
         if (++o->gathered >= o->options.accumulate) {
@@ -123,16 +119,37 @@ static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *option
     return number;
 }
 
-/* All replicas of the worker get the number that its replica 0 takes. */
+/* What all replicas of the worker get from its replica 0: the number of the step, and whether there was an
+ * error. */
+struct agreed_number {
+    int64_t number, status;
+};
+
 static ditto_status agree_on_number(struct dti_replica *self, ditto_optimizer *o,
                                     const ditto_apply_options *options, int64_t *number)
 {
+    struct agreed_number agreed = { 0, DITTO_OK };
     struct dti_shared_result shared = {
-        .name = "ditto_apply", .object = o->name, .dst = number, .count = 1, .dtype = DITTO_I64
+        .name = "ditto_apply", .object = o->name, .dst = &agreed, .count = 2, .dtype = DITTO_I64
     };
+    if (self->index == 0) {
+        if (dti_owns_piece(o->iterations, 0))
+            agreed.number = dti_optimizer_take_number(o, options->has_read_steps != 0, options->read_steps);
+        else
+            agreed.status = dti_ask_for_number(o, options, &agreed.number);
+    }
+    ditto_error error = *dti_error_get();
+    if (self->num_replicas > 1)
+        DTI_TRY(dti_share_result(self, &shared));
+    *number = agreed.number;
+    if (agreed.status == DITTO_OK)
+        return DITTO_OK;
     if (self->index == 0)
-        *number = take_number(o, options);
-    return self->num_replicas == 1 ? DITTO_OK : dti_share_result(self, &shared);
+        dti_error_set(&error);
+    else
+        DTI_FAIL((ditto_status)agreed.status, "replica 0 of the worker has no number for the step of \"%s\"",
+                 o->name);
+    return (ditto_status)agreed.status;
 }
 
 /* The elements to which the factor of clipping is applied at once. */
@@ -185,14 +202,13 @@ static const char *gradient_of(const struct dti_applying *a, size_t item)
            v->piece[i->piece].first * ditto_dtype_bytes(v->spec.dtype);
 }
 
-/* Adds the gradient of an item, times `factor`, to the `count` elements of `into`. */
-static void add_gradient(const struct dti_applying *a, size_t item, double factor, char *into, size_t count)
+/* Adds a gradient, times `factor`, to the `count` elements of `into`. */
+static void add_gradient(ditto_dtype dtype, const char *gradient, double factor, char *into, size_t count)
 {
     alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
-    ditto_dtype dtype = a->optimizer->variable[a->optimizer->item[item].variable]->spec.dtype;
     size_t element_bytes = ditto_dtype_bytes(dtype), most = TILE_BYTES / element_bytes;
     for (size_t at = 0, part_count; at < count; at += part_count) {
-        const void *part = gradient_of(a, item) + at * element_bytes;
+        const void *part = gradient + at * element_bytes;
         char *sum = into + at * element_bytes;
         part_count = count - at < most ? count - at : most;
         if (factor != 1) {
@@ -206,14 +222,14 @@ static void add_gradient(const struct dti_applying *a, size_t item, double facto
 
 /* Adds the gradient of an item to those that are gathered there, and updates the item if they are complete.
  * Returns true if it does. */
-static bool gather(const struct dti_applying *a, size_t item, double factor)
+static bool gather(const struct dti_applying *a, size_t item, const char *gradient, double factor)
 {
     ditto_optimizer *o = a->optimizer;
     const struct dti_optimizer_item *i = &o->item[item];
     const ditto_variable *v = o->variable[i->variable];
     char *gathered = o->sum[i->variable]->copies_of_piece[i->piece].copy[0].data;
     size_t count = v->piece[i->piece].count;
-    add_gradient(a, item, factor, gathered, count);
+    add_gradient(v->spec.dtype, gradient, factor, gathered, count);
     if (++o->gathered_in[item] < o->options.accumulate)
         return false;
     o->gathered_in[item] = 0;
@@ -226,30 +242,56 @@ static bool gather(const struct dti_applying *a, size_t item, double factor)
     return true;
 }
 
-static void update_shard(const struct dti_applying *a, size_t item, double factor)
+static void update_shard(const struct dti_applying *a, size_t item, const char *gradient, double factor)
 {
     const struct dti_optimizer_item *i = &a->optimizer->item[item];
     const ditto_variable *v = a->optimizer->variable[i->variable];
     bool is_updated = true;
     dti_shard_lock(v, i->piece);
     if (a->optimizer->options.accumulate > 1)
-        is_updated = gather(a, item, factor);
+        is_updated = gather(a, item, gradient, factor);
     else
-        update_item(a, item, gradient_of(a, item), factor);
+        update_item(a, item, gradient, factor);
     if (is_updated)
         dti_shard_updated(v, i->piece);
     dti_shard_unlock(v, i->piece);
 }
 
-static ditto_status update_items(struct dti_replica *self, struct dti_applying *a, double factor)
+static ditto_status update_items(struct dti_replica *self, struct dti_applying *a, double learning_rate,
+                                 double factor)
 {
     const ditto_optimizer *o = a->optimizer;
+    ditto_status status = DITTO_OK;
+    if (o->iterations->host_of_piece != NULL)
+        status = dti_step_on_other_hosts(self, a, learning_rate, factor);
     for (size_t item = self->index; item < o->items; item += self->num_replicas)
-        update_shard(a, item, factor);
+        if (dti_owns_piece(o->variable[o->item[item].variable], o->item[item].piece))
+            update_shard(a, item, gradient_of(a, item), factor);
+    if (self->num_replicas == 1)
+        return status;
     /* The caller of ditto_apply may rely on all updates of its worker. */
+    ditto_error error = *dti_error_get();
     struct dti_matched_call end = { .name = "ditto_apply", .object = o->name, .each_host = true };
     struct dti_deadline deadline = { .timeout_ms = self->timeout_ms };
-    return self->num_replicas == 1 ? DITTO_OK : dti_sync_meet(self, &end, &deadline);
+    DTI_TRY(dti_sync_meet(self, &end, &deadline));
+    if (status != DITTO_OK)
+        dti_error_set(&error);
+    return status;
+}
+
+void dti_optimizer_step_own(ditto_optimizer *o, uint32_t variable, const struct dti_step_of_variable *step)
+{
+    struct dti_applying applying = { .optimizer = o };
+    const ditto_variable *v = o->variable[variable];
+    const char *gradient = step->gradients;
+    applying.step = dti_optimizer_step_of(&o->options, step->learning_rate, step->number);
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        size_t bytes = dti_shard_bytes(v, i);
+        if (!dti_owns_piece(v, i))
+            continue;
+        update_shard(&applying, o->first_item[variable] + i, gradient, step->factor);
+        gradient += bytes + -bytes % DTI_SECTION_BYTES;
+    }
 }
 
 static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const struct reduced *reduced,
@@ -270,7 +312,7 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
     if (number == 0)
         return DITTO_OK;
     applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-    return update_items(self, &applying, factor);
+    return update_items(self, &applying, options->learning_rate, factor);
 }
 
 ditto_status dti_parameter_step(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,

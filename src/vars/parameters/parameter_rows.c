@@ -1,13 +1,14 @@
 /* src/vars/parameters/parameter_rows.c - single rows of a parameter. The rows of a call are first sorted by
  * their shards, so that each lock is taken once, and is held only while rows are written or copied. */
 #include "vars/parameters/parameter.h"
+#include "vars/parameters/over_hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A row of a call: its place in the shard, and its place in the call. */
+/* A row of a call: its place in the shard, in bytes, and its place in the call. */
 struct row {
-    char *elements;
+    size_t offset;
     size_t entry;
 };
 
@@ -89,68 +90,219 @@ static ditto_status sort(const ditto_variable *v, const int64_t *indices, size_t
     }
     for (size_t k = 0; k < count; k++) { /* and then those behind the last ones */
         uint32_t i = place[k].shard;
-        char *elements = v->copies_of_piece[i].copy[0].data;
         size_t offset = place[k].row * s->row_bytes - v->piece[i].first * element_bytes;
-        s->row[s->end[i]++] = (struct row){ elements + offset, k };
+        s->row[s->end[i]++] = (struct row){ offset, k };
     }
     return DITTO_OK;
+}
+
+static size_t first_of(const struct sorted_rows *s, uint32_t piece)
+{
+    return piece > 0 ? s->end[piece - 1] : 0;
 }
 
 /* Rows are prefetched this many rows before they are used. */
 #define AHEAD 6
 
-static void apply(const ditto_variable *v, enum dti_rule rule, const struct sorted_rows *s, size_t from,
-                  size_t to, const char *values)
+/* -- rows of this host -- */
+
+static void apply(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const struct sorted_rows *s,
+                  const char *values)
 {
-    size_t row_count = v->count / v->spec.shape[0];
-    for (size_t i = from; i < to; i++) {
+    char *elements = dti_shard_elements(v, piece);
+    size_t row_count = v->count / v->spec.shape[0], to = s->end[piece];
+    for (size_t i = first_of(s, piece); i < to; i++) {
         if (i + AHEAD < to)
-            __builtin_prefetch(s->row[i + AHEAD].elements, 1);
-        dti_shard_apply(v, rule, s->row[i].elements, values + s->row[i].entry * s->row_bytes, row_count);
+            __builtin_prefetch(elements + s->row[i + AHEAD].offset, 1);
+        dti_shard_apply(v, rule, elements + s->row[i].offset, values + s->row[i].entry * s->row_bytes,
+                        row_count);
     }
 }
 
-ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
+static void scatter_sorted(const ditto_variable *v, enum dti_rule rule, const struct sorted_rows *s,
+                           const char *values)
+{
+    struct dti_fenv saved = dti_fenv_enter();
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        if (first_of(s, i) == s->end[i] || !dti_owns_piece(v, i))
+            continue;
+        dti_shard_lock(v, i);
+        apply(v, i, rule, s, values);
+        dti_shard_updated(v, i);
+        dti_shard_unlock(v, i);
+    }
+    dti_fenv_leave(saved);
+}
+
+static void lookup_sorted(const ditto_variable *v, const struct sorted_rows *s, char *rows,
+                          const struct dti_reading *reading)
+{
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        if (first_of(s, i) == s->end[i] || !dti_owns_piece(v, i))
+            continue;
+        const char *elements = dti_shard_elements(v, i);
+        dti_reading_begin(reading, v, i);
+        for (size_t k = first_of(s, i); k < s->end[i]; k++)
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sort has made all rows */
+            dti_shard_copy(v, rows + s->row[k].entry * s->row_bytes, elements + s->row[k].offset,
+                           s->row_bytes, !reading->is_free);
+        dti_reading_end(reading, v, i);
+    }
+}
+
+ditto_status dti_parameter_scatter_own(const ditto_variable *v, enum dti_rule rule,
+                                       const ditto_slices *slices)
 {
     struct few few;
     struct sorted_rows s;
     if (slices->rows == 0)
         return DITTO_OK;
     DTI_TRY(sort(v, slices->indices, slices->rows, &few, &s));
-    struct dti_fenv saved = dti_fenv_enter();
-    for (uint32_t i = 0; i < v->pieces; i++) {
-        size_t from = i > 0 ? s.end[i - 1] : 0;
-        if (from == s.end[i])
-            continue;
-        dti_shard_lock(v, i);
-        apply(v, rule, &s, from, s.end[i], slices->values);
-        dti_shard_updated(v, i);
-        dti_shard_unlock(v, i);
-    }
-    dti_fenv_leave(saved);
+    scatter_sorted(v, rule, &s, slices->values);
     free(s.memory);
     return DITTO_OK;
 }
 
-ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
-                                  const struct dti_reading *reading)
+ditto_status dti_parameter_lookup_own(const ditto_variable *v, const int64_t *indices, size_t count,
+                                      void *rows, const struct dti_reading *reading)
 {
     struct few few;
     struct sorted_rows s;
     if (count == 0)
         return DITTO_OK;
     DTI_TRY(sort(v, indices, count, &few, &s));
-    for (uint32_t i = 0; i < v->pieces; i++) {
-        size_t from = i > 0 ? s.end[i - 1] : 0;
-        if (from == s.end[i])
-            continue;
-        dti_reading_begin(reading, v, i);
-        for (size_t k = from; k < s.end[i]; k++)
-            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sort has made all rows */
-            dti_shard_copy(v, (char *)rows + s.row[k].entry * s.row_bytes, s.row[k].elements, s.row_bytes,
-                           !reading->is_free);
-        dti_reading_end(reading, v, i);
-    }
+    lookup_sorted(v, &s, rows, reading);
     free(s.memory);
     return DITTO_OK;
+}
+
+/* -- rows of several hosts -- */
+
+struct rows_call {
+    const ditto_variable *v;
+    struct sorted_rows sorted;
+
+    /* of a scatter */
+    enum dti_rule rule;
+    const char *values;
+
+    /* of a lookup */
+    char *rows;
+    const struct dti_reading *reading;
+};
+
+/* Returns the number of rows that a host has. */
+static size_t rows_of_host(const struct rows_call *c, uint32_t host)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < c->v->pieces; i++)
+        if (c->v->host_of_piece[i] == host)
+            count += c->sorted.end[i] - first_of(&c->sorted, i);
+    return count;
+}
+
+/* Puts the numbers of the rows that a host has, as a section. */
+static void put_numbers(const struct rows_call *c, uint32_t host, size_t count, struct dti_bytes *to)
+{
+    const ditto_variable *v = c->v;
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
+    int64_t *number = (int64_t *)(void *)dti_bytes_room(to, (count * sizeof *number + DTI_SECTION_BYTES - 1) /
+                                                                DTI_SECTION_BYTES * DTI_SECTION_BYTES);
+    for (uint32_t i = 0; number != NULL && i < v->pieces; i++)
+        for (size_t k = first_of(&c->sorted, i); v->host_of_piece[i] == host && k < c->sorted.end[i]; k++)
+            *number++ = c->sorted.row_bytes == 0
+                            ? 0
+                            : (int64_t)((v->piece[i].first * element_bytes + c->sorted.row[k].offset) /
+                                        c->sorted.row_bytes);
+}
+
+static bool ask_to_scatter(void *context, uint32_t host, struct dti_bytes *request)
+{
+    const struct rows_call *c = context;
+    const struct sorted_rows *s = &c->sorted;
+    size_t count = rows_of_host(c, host);
+    if (count == 0)
+        return false;
+    dti_put_request(request, &(struct dti_parameter_request){ .what = DTI_ASK_SCATTER,
+                                                              .flag = (uint32_t)c->rule,
+                                                              .number = c->v->stamp,
+                                                              .count = count });
+    put_numbers(c, host, count, request);
+    for (uint32_t i = 0; i < c->v->pieces; i++)
+        for (size_t k = first_of(s, i); c->v->host_of_piece[i] == host && k < s->end[i]; k++)
+            dti_bytes_put(request, c->values + s->row[k].entry * s->row_bytes, s->row_bytes);
+    return true;
+}
+
+static void scatter_own(void *context)
+{
+    const struct rows_call *c = context;
+    scatter_sorted(c->v, c->rule, &c->sorted, c->values);
+}
+
+static bool ask_to_look_up(void *context, uint32_t host, struct dti_bytes *request)
+{
+    const struct rows_call *c = context;
+    size_t count = rows_of_host(c, host);
+    if (count == 0)
+        return false;
+    dti_put_request(request, &(struct dti_parameter_request){ .what = DTI_ASK_LOOKUP,
+                                                              .flag = c->reading->is_free,
+                                                              .number = c->v->stamp,
+                                                              .count = count });
+    put_numbers(c, host, count, request);
+    return true;
+}
+
+/* The answer has the versions of all shards that the host has, of which those with rows count, and then the
+ * rows. */
+static ditto_status take_looked_up(void *context, uint32_t host, struct dti_bytes_reader *answer)
+{
+    const struct rows_call *c = context;
+    const struct sorted_rows *s = &c->sorted;
+    for (uint32_t i = 0; i < c->v->pieces; i++) {
+        uint64_t version;
+        if (c->v->host_of_piece[i] != host)
+            continue;
+        dti_bytes_get(answer, &version, sizeof version);
+        if (c->reading->versions != NULL && first_of(s, i) != s->end[i])
+            c->reading->versions[i] = version;
+    }
+    for (uint32_t i = 0; i < c->v->pieces; i++)
+        for (size_t k = first_of(s, i); c->v->host_of_piece[i] == host && k < s->end[i]; k++)
+            dti_bytes_get(answer, c->rows + s->row[k].entry * s->row_bytes, s->row_bytes);
+    return dti_bytes_reader_status(answer);
+}
+
+static void look_up_own(void *context)
+{
+    const struct rows_call *c = context;
+    lookup_sorted(c->v, &c->sorted, c->rows, c->reading);
+}
+
+ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
+{
+    struct few few;
+    struct rows_call call = { .v = v, .rule = rule, .values = slices->values };
+    if (v->host_of_piece == NULL || slices->rows == 0)
+        return dti_parameter_scatter_own(v, rule, slices);
+    DTI_TRY(sort(v, slices->indices, slices->rows, &few, &call.sorted));
+    ditto_status status = dti_ask_owners(&(struct dti_asking){
+        .v = v, .own = scatter_own, .put = ask_to_scatter, .context = &call, .works_closed = true });
+    free(call.sorted.memory);
+    return status;
+}
+
+ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
+                                  const struct dti_reading *reading)
+{
+    struct few few;
+    struct rows_call call = { .v = v, .rows = rows, .reading = reading };
+    if (v->host_of_piece == NULL || count == 0)
+        return dti_parameter_lookup_own(v, indices, count, rows, reading);
+    DTI_TRY(sort(v, indices, count, &few, &call.sorted));
+    ditto_status status = dti_ask_owners(&(struct dti_asking){
+        .v = v, .own = look_up_own, .put = ask_to_look_up, .take = take_looked_up, .context = &call });
+    free(call.sorted.memory);
+    return status;
 }

@@ -1,5 +1,6 @@
 /* src/vars/variables/api_variable.c - the public functions of include/ditto/variable.h. They check their
  * arguments and the context, and then call the functions of vars.h. */
+#include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter.h"
 #include "vars/variables/copies.h"
 #include "vars/optimizer/optimizer.h"
@@ -103,11 +104,7 @@ static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
      * refuses it. */
     if (known.colocate_with != NULL)
         (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
-    if (dti_vars_storage(team)->has_hosts)
-        return DTI_FAIL(
-            DITTO_ERR_UNSUPPORTED,
-            "a parameter of a strategy with workers on several hosts: give functions what they need as "
-            "arguments, and take what they compute as results");
+    DTI_TRY(dti_parameters_check_begun(team, "variables"));
     if (dti_vars_storage(team)->parameters && known.synchronization == DITTO_ON_READ)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "a sync-on-read parameter: parameters exist once. A value for each worker is made by "
@@ -204,8 +201,8 @@ uint64_t ditto_variable_generation(const ditto_variable *v)
     DTI_LEAVES_GATE(held, NULL);
     if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
         return 0;
-    for (uint32_t i = 0; v->shard != NULL && i < v->pieces; i++)
-        sum += dti_shard_version(v, i);
+    if (v->shard != NULL && dti_parameter_sum_of_versions(v, &sum) != DITTO_OK)
+        return 0;
     for (uint32_t i = 0; i < v->num_replicas; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;

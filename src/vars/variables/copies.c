@@ -22,7 +22,14 @@ static ditto_status allocate_arrays(ditto_variable *v, size_t pieces, size_t cop
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);
     for (size_t c = 0; c < copies; c++)
         v->copy_node[c] = DTI_OWN_NODE;
-    return DITTO_OK;
+    const struct dti_owners *owners = dti_vars_storage(v->team)->owners;
+    if (owners == NULL)
+        return DITTO_OK;
+    v->own_host = owners->own;
+    v->host_of_piece = calloc(pieces, sizeof *v->host_of_piece); /* host 0, until hosts are assigned */
+    return v->host_of_piece != NULL
+               ? DITTO_OK
+               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the hosts of \"%s\"", v->name);
 }
 
 /* -- Variables of one piece -- */
@@ -119,6 +126,17 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     return DITTO_OK;
 }
 
+/* Deals the shards out over the parameter servers of all hosts. */
+static void assign_hosts(ditto_variable *v, const struct dti_owners *owners, uint64_t shards_assigned)
+{
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        uint64_t server = (shards_assigned + i) % owners->servers;
+        v->host_of_piece[i] = owners->host[server];
+        v->copy_node[i] = owners->node[server];
+        v->copy[i].owner = dti_owns_piece(v, i) ? owner_on(v->team, v->copy_node[i]) : 0;
+    }
+}
+
 /* In central storage all shards get its node. Otherwise the shards get the nodes of the replicas, one after
  * the other, and the sequence continues that of the shards of earlier variables. Parameters are dealt out in
  * this way also if they have one shard. */
@@ -128,6 +146,10 @@ void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
     if ((v->pieces == 1 && v->kind != &dti_parameter_kind) || v->optimizer_slot || v->is_colocated)
         return;
     const struct dti_storage *storage = dti_vars_storage(v->team);
+    if (storage->owners != NULL) {
+        assign_hosts(v, storage->owners, shards_assigned);
+        return;
+    }
     while (!v->central && !storage->parameters && node_number(v->team, nodes) != UINT32_MAX)
         nodes++;
     for (uint32_t i = 0; i < v->pieces; i++) {
@@ -208,7 +230,7 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
     const ditto_variable *v = p->v;
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++)
-        for (uint32_t c = 0; c < v->copies_of_piece[i].copies; c++) {
+        for (uint32_t c = 0; dti_owns_piece(v, i) && c < v->copies_of_piece[i].copies; c++) {
             size_t index = (size_t)(&v->copies_of_piece[i].copy[c] - v->copy);
             if (v->copy[index].owner != r->index)
                 continue;

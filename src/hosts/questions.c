@@ -1,0 +1,312 @@
+/* src/hosts/questions.c - sends questions and answers, and ends questions that get none. See questions.h. */
+#include "hosts/questions.h"
+#include "base/errors/sent_error.h"
+#include "base/errors/status.h"
+#include "base/waiting/futex.h"
+
+#include <stdlib.h>
+
+enum { QUESTION_AWAITED, QUESTION_ANSWERED, QUESTION_LOST };
+
+struct dti_questions {
+    ditto_cluster *cluster;
+    uint32_t timeout_ms;
+    struct dti_questions_user user;
+
+    pthread_mutex_t lock; /* of the members from here on */
+    struct dti_post *post;
+    uint64_t asked; /* how many */
+    struct dti_asked_host *pending;
+    bool *has_left; /* [hosts] */
+};
+
+ditto_status dti_questions_make(ditto_cluster *cluster, uint32_t timeout_ms, struct dti_questions **out)
+{
+    struct dti_questions *questions = calloc(1, sizeof *questions);
+    bool *has_left = calloc(cluster->wire.num_hosts, sizeof *has_left);
+    if (questions == NULL || has_left == NULL) {
+        free(questions);
+        free(has_left);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for questions between %u hosts",
+                        cluster->wire.num_hosts);
+    }
+    questions->cluster = cluster;
+    questions->timeout_ms = timeout_ms;
+    questions->has_left = has_left;
+    pthread_mutex_init(&questions->lock, NULL);
+    *out = questions;
+    return DITTO_OK;
+}
+
+void dti_questions_free(struct dti_questions *questions)
+{
+    if (questions == NULL)
+        return;
+    pthread_mutex_destroy(&questions->lock);
+    free(questions->has_left);
+    free(questions);
+}
+
+/* -- sending -- */
+
+static ditto_status fail_closed(void)
+{
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "other hosts answer only while there is a coordinator: from "
+                                       "ditto_coordinator_create until ditto_coordinator_destroy on host 0");
+}
+
+static ditto_status fail_left(const struct dti_questions *questions, uint32_t host)
+{
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "host %u (%s) has ended ditto_serve, and answers no more", host,
+                    ditto_cluster_host_name(questions->cluster, host));
+}
+
+static ditto_status fail_lost(const struct dti_questions *questions, uint32_t host)
+{
+    return DTI_FAIL(DITTO_ERR_LOST, "host %u (%s) is gone", host,
+                    ditto_cluster_host_name(questions->cluster, host));
+}
+
+bool dti_questions_are_open(struct dti_questions *questions)
+{
+    pthread_mutex_lock(&questions->lock);
+    bool is_open = questions->post != NULL;
+    pthread_mutex_unlock(&questions->lock);
+    return is_open;
+}
+
+bool dti_questions_have_lost(struct dti_questions *questions, uint32_t host)
+{
+    pthread_mutex_lock(&questions->lock);
+    bool is_lost = questions->post == NULL || dti_post_has_lost(questions->post, host);
+    pthread_mutex_unlock(&questions->lock);
+    return is_lost;
+}
+
+ditto_status dti_questions_send(struct dti_questions *questions, uint32_t to, const struct dti_mail *mail)
+{
+    /* The lock is held, so that the post is not closed meanwhile. */
+    pthread_mutex_lock(&questions->lock);
+    bool is_open = questions->post != NULL;
+    ditto_status status = is_open ? dti_post_send(questions->post, to, mail) : DITTO_OK;
+    pthread_mutex_unlock(&questions->lock);
+    if (is_open)
+        return status;
+    free(mail->data);
+    return fail_closed();
+}
+
+/* Adds the question to those that wait for an answer, and sends it. The caller has the lock. */
+static ditto_status begin(struct dti_questions *questions, struct dti_asked_host *question,
+                          struct dti_bytes *request)
+{
+    if (questions->post == NULL)
+        return fail_closed();
+    if (dti_post_has_lost(questions->post, question->host))
+        return fail_lost(questions, question->host);
+    if (questions->has_left[question->host])
+        return fail_left(questions, question->host);
+    question->id = questions->asked++;
+    const struct dti_mail mail = {
+        .kind = DTI_MAIL_QUESTION, .id = question->id, .data = request->data, .bytes = request->length
+    };
+    request->data = NULL; /* the post takes it over */
+    DTI_TRY(dti_post_send(questions->post, question->host, &mail));
+    question->next = questions->pending;
+    questions->pending = question;
+    return DITTO_OK;
+}
+
+ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, struct dti_bytes *request,
+                              struct dti_asked_host *question)
+{
+    *question = (struct dti_asked_host){ .host = host };
+    ditto_status status = dti_bytes_status(request);
+    if (status == DITTO_OK && request->length > DITTO_WIRE_MOST_BYTES)
+        status = DTI_FAIL(DITTO_ERR_RANGE, "a request of %zu bytes to host %u: a message has at most %zu",
+                          request->length, host, DITTO_WIRE_MOST_BYTES);
+    if (status == DITTO_OK) {
+        pthread_mutex_lock(&questions->lock);
+        status = begin(questions, question, request);
+        pthread_mutex_unlock(&questions->lock);
+    }
+    dti_bytes_free(request);
+    return status;
+}
+
+/* -- waiting -- */
+
+/* Takes a question out of the list. The caller has the lock. */
+static void take_out(struct dti_questions *questions, const struct dti_asked_host *question)
+{
+    struct dti_asked_host **at = &questions->pending;
+    while (*at != question)
+        at = &(*at)->next;
+    *at = question->next;
+}
+
+/* Ends a question, which is not in the list any more. The caller has the lock. */
+static void finish(struct dti_asked_host *question, uint32_t state)
+{
+    /* release: pairs with the acquire in await, so that the caller sees the answer. */
+    atomic_store_explicit(&question->state, state, memory_order_release);
+    dti_futex_wake(&question->state);
+}
+
+/* Waits until the question ends, or takes it out of the list after the time limit. Returns false then. */
+static bool await(struct dti_questions *questions, struct dti_asked_host *question)
+{
+    struct dti_deadline deadline = { .timeout_ms = questions->timeout_ms };
+    uint64_t limit = dti_deadline_at(&deadline);
+    /* acquire: pairs with the release in finish. */
+    while (atomic_load_explicit(&question->state, memory_order_acquire) == QUESTION_AWAITED &&
+           dti_now_ns() < limit)
+        dti_futex_sleep(&question->state, QUESTION_AWAITED, limit);
+    /* Who ends the question has the lock until it has no more to do with it. */
+    pthread_mutex_lock(&questions->lock);
+    bool has_ended = atomic_load_explicit(&question->state, memory_order_relaxed) != QUESTION_AWAITED;
+    if (!has_ended)
+        take_out(questions, question);
+    pthread_mutex_unlock(&questions->lock);
+    return has_ended;
+}
+
+static ditto_status fail_unanswered(struct dti_questions *questions, uint32_t host)
+{
+    pthread_mutex_lock(&questions->lock);
+    bool is_open = questions->post != NULL, is_lost = is_open && dti_post_has_lost(questions->post, host);
+    pthread_mutex_unlock(&questions->lock);
+    return is_lost ? fail_lost(questions, host) : is_open ? fail_left(questions, host) : fail_closed();
+}
+
+ditto_status dti_question_await(struct dti_questions *questions, struct dti_asked_host *question,
+                                struct dti_bytes_reader *answer, void **data)
+{
+    *data = NULL;
+    if (!await(questions, question))
+        return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u (%s) has not answered for %u ms (timeout_ms)",
+                        question->host, ditto_cluster_host_name(questions->cluster, question->host),
+                        questions->timeout_ms);
+    if (atomic_load_explicit(&question->state, memory_order_relaxed) == QUESTION_LOST)
+        return fail_unanswered(questions, question->host);
+    *data = question->data;
+    *answer = (struct dti_bytes_reader){ .at = question->data,
+                                         .end = (const char *)question->data + question->bytes };
+    return dti_bytes_get_status(answer, question->host,
+                                ditto_cluster_host_name(questions->cluster, question->host));
+}
+
+/* Ends all questions to a host, or all questions if host is UINT32_MAX. The caller has the lock. */
+static void end_unanswered(struct dti_questions *questions, uint32_t host)
+{
+    for (struct dti_asked_host **at = &questions->pending, *question; (question = *at) != NULL;) {
+        if (host != UINT32_MAX && question->host != host) {
+            at = &question->next;
+            continue;
+        }
+        *at = question->next;
+        finish(question, QUESTION_LOST);
+    }
+}
+
+/* -- the thread of the postman -- */
+
+static void answer(struct dti_questions *questions, uint32_t from, const struct dti_mail *request)
+{
+    struct dti_bytes bytes = { 0 };
+    dti_bytes_put_status(&bytes, DITTO_OK);
+    ditto_status status = questions->user.answer(questions->user.answer_context, request->data,
+                                                 request->bytes, &bytes);
+    if (status == DITTO_OK)
+        status = dti_bytes_status(&bytes);
+    if (status == DITTO_OK && bytes.length > DITTO_WIRE_MOST_BYTES)
+        status = DTI_FAIL(DITTO_ERR_RANGE, "an answer of %zu bytes: a message has at most %zu", bytes.length,
+                          DITTO_WIRE_MOST_BYTES);
+    if (status != DITTO_OK) {
+        dti_bytes_free(&bytes);
+        dti_bytes_put_status(&bytes, status);
+    }
+    /* Without memory for the answer of an error, the question ends after its time limit. After this host has
+     * closed its questions, nobody waits for the answer. */
+    (void)dti_questions_send(
+        questions, from,
+        &(struct dti_mail){
+            .kind = DTI_MAIL_ANSWER, .id = request->id, .data = bytes.data, .bytes = bytes.length });
+}
+
+/* Gives an answer to the question that waits for it, if there still is one. */
+static void take_answer(struct dti_questions *questions, uint32_t from, const struct dti_mail *mail)
+{
+    pthread_mutex_lock(&questions->lock);
+    struct dti_asked_host *question = questions->pending;
+    while (question != NULL && (question->id != mail->id || question->host != from))
+        question = question->next;
+    if (question != NULL) {
+        take_out(questions, question);
+        question->data = mail->data;
+        question->bytes = mail->bytes;
+        finish(question, QUESTION_ANSWERED);
+    }
+    pthread_mutex_unlock(&questions->lock);
+    if (question == NULL)
+        free(mail->data);
+}
+
+static void deliver(void *context, uint32_t from, const struct dti_mail *mail)
+{
+    struct dti_questions *questions = context;
+    if (mail->kind == DTI_MAIL_ANSWER) {
+        take_answer(questions, from, mail);
+    } else if (mail->kind == DTI_MAIL_QUESTION) {
+        answer(questions, from, mail);
+        free(mail->data);
+    } else {
+        questions->user.deliver(questions->user.context, from, mail);
+    }
+}
+
+static void lose(void *context, uint32_t host)
+{
+    struct dti_questions *questions = context;
+    pthread_mutex_lock(&questions->lock);
+    end_unanswered(questions, host);
+    pthread_mutex_unlock(&questions->lock);
+    questions->user.lose(questions->user.context, host);
+}
+
+static void leave(void *context, uint32_t host)
+{
+    struct dti_questions *questions = context;
+    pthread_mutex_lock(&questions->lock);
+    questions->has_left[host] = true;
+    end_unanswered(questions, host);
+    pthread_mutex_unlock(&questions->lock);
+}
+
+/* -- opening and closing -- */
+
+ditto_status dti_questions_open(struct dti_questions *questions, const struct dti_questions_user *user)
+{
+    const struct dti_mail_handler handler = {
+        .deliver = deliver, .lose = lose, .leave = leave, .context = questions
+    };
+    struct dti_post *post;
+    pthread_mutex_lock(&questions->lock); /* until the post is known, the postman must not answer */
+    questions->user = *user;
+    for (uint32_t h = 0; h < questions->cluster->wire.num_hosts; h++)
+        questions->has_left[h] = false;
+    ditto_status status = dti_post_open(questions->cluster, &handler, &post);
+    questions->post = status == DITTO_OK ? post : NULL;
+    pthread_mutex_unlock(&questions->lock);
+    return status;
+}
+
+ditto_status dti_questions_close(struct dti_questions *questions, uint32_t timeout_ms)
+{
+    pthread_mutex_lock(&questions->lock);
+    struct dti_post *post = questions->post;
+    questions->post = NULL; /* what is sent from now on is refused */
+    end_unanswered(questions, UINT32_MAX);
+    pthread_mutex_unlock(&questions->lock);
+    return dti_post_close(post, timeout_ms);
+}

@@ -1,0 +1,214 @@
+/* src/vars/parameters/ask_owners.c - asks the hosts that have shards of a parameter. See over_hosts.h. */
+#include "base/numbers/checksum.h"
+#include "hosts/questions.h"
+#include "vars/optimizer/optimizer.h"
+#include "vars/parameters/over_hosts.h"
+#include "vars/parameters/parameter.h"
+#include "vars/registry/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- requests -- */
+
+void dti_put_request(struct dti_bytes *to, const struct dti_parameter_request *request)
+{
+    dti_put_section(to, request, sizeof *request);
+}
+
+void dti_put_section(struct dti_bytes *to, const void *data, size_t bytes)
+{
+    static const char zeros[DTI_SECTION_BYTES];
+    dti_bytes_put(to, data, bytes);
+    dti_bytes_put(to, zeros, -bytes % DTI_SECTION_BYTES);
+}
+
+void dti_put_shards_of(struct dti_bytes *to, const ditto_variable *v, uint32_t host, const void *value)
+{
+    for (uint32_t i = 0; i < v->pieces; i++)
+        if (v->host_of_piece[i] == host)
+            dti_put_section(to, dti_shard_in(v, i, value), dti_shard_bytes(v, i));
+}
+
+/* -- asking -- */
+
+/* The questions of one operation. */
+struct asked {
+    const struct dti_asking *asking;
+    struct dti_questions *questions;
+    struct dti_asked_host *question; /* [hosts] */
+    bool *has_begun;                 /* [hosts] */
+    ditto_status status;             /* the first error, */
+    ditto_error error;               /* and its record */
+};
+
+static void note(struct asked *a, ditto_status status)
+{
+    if (status == DITTO_OK || a->status != DITTO_OK)
+        return;
+    a->status = dti_where(status, "\"%s\"", a->asking->v->name);
+    a->error = *dti_error_get();
+}
+
+static void begin(struct asked *a, uint32_t hosts)
+{
+    const struct dti_asking *asking = a->asking;
+    const ditto_variable *v = asking->v;
+    for (uint32_t i = 0; i < v->pieces; i++)
+        a->has_begun[v->host_of_piece[i]] = true; /* it is to begin */
+    for (uint32_t h = 0; h < hosts; h++) {
+        struct dti_bytes request = { 0 };
+        if (!a->has_begun[h] || h == v->own_host)
+            continue;
+        a->has_begun[h] = asking->put(asking->context, h, &request);
+        if (!a->has_begun[h])
+            continue;
+        ditto_status status = dti_question_ask(a->questions, h, &request, &a->question[h]);
+        a->has_begun[h] = status == DITTO_OK;
+        note(a, status);
+    }
+}
+
+static void end(struct asked *a, uint32_t hosts)
+{
+    const struct dti_asking *asking = a->asking;
+    for (uint32_t h = 0; h < hosts; h++) {
+        struct dti_bytes_reader answer;
+        void *data;
+        if (!a->has_begun[h] || h == asking->v->own_host)
+            continue;
+        ditto_status status = dti_question_await(a->questions, &a->question[h], &answer, &data);
+        if (status == DITTO_OK && asking->take != NULL)
+            status = asking->take(asking->context, h, &answer);
+        free(data);
+        note(a, status);
+    }
+}
+
+static ditto_status fail_closed(const ditto_variable *v)
+{
+    return DTI_FAIL(
+        DITTO_ERR_CONTEXT,
+        "\"%s\" has shards on other hosts, which answer only while there is a coordinator: do this "
+        "between ditto_coordinator_create and ditto_coordinator_destroy on host 0",
+        v->name);
+}
+
+static bool has_all(const ditto_variable *v)
+{
+    uint32_t i = 0;
+    while (i < v->pieces && dti_owns_piece(v, i))
+        i++;
+    return i == v->pieces;
+}
+
+ditto_status dti_ask_owners(const struct dti_asking *asking)
+{
+    const ditto_variable *v = asking->v;
+    if (v->host_of_piece == NULL || has_all(v)) {
+        asking->own(asking->context);
+        return DITTO_OK;
+    }
+    const struct dti_owners *owners = dti_vars_storage(v->team)->owners;
+    if (!dti_questions_are_open(owners->questions)) {
+        if (!asking->works_closed)
+            return fail_closed(v);
+        asking->own(asking->context);
+        return DITTO_OK;
+    }
+    struct asked a = { .asking = asking, .questions = owners->questions };
+    a.question = calloc(owners->hosts, sizeof *a.question);
+    a.has_begun = calloc(owners->hosts, sizeof *a.has_begun);
+    if (a.question == NULL || a.has_begun == NULL) {
+        a.status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to ask %u hosts for \"%s\"", owners->hosts,
+                            v->name);
+    } else {
+        begin(&a, owners->hosts);
+        asking->own(asking->context);
+        end(&a, owners->hosts);
+        if (a.status != DITTO_OK)
+            dti_error_set(&a.error);
+    }
+    free(a.question);
+    free(a.has_begun);
+    return a.status;
+}
+
+ditto_status dti_ask_host(const ditto_variable *v, uint32_t host, const struct dti_parameter_request *request,
+                          ditto_status (*take)(void *context, uint32_t host, struct dti_bytes_reader *answer),
+                          void *context)
+{
+    struct dti_questions *questions = dti_vars_storage(v->team)->owners->questions;
+    struct dti_bytes bytes = { 0 };
+    struct dti_bytes_reader answer;
+    struct dti_asked_host question;
+    void *data;
+    dti_put_request(&bytes, request);
+    DTI_TRY_OF(dti_question_ask(questions, host, &bytes, &question), "\"%s\"", v->name);
+    ditto_status status = dti_question_await(questions, &question, &answer, &data);
+    if (status == DITTO_OK)
+        status = take(context, host, &answer);
+    free(data);
+    return status == DITTO_OK ? DITTO_OK : dti_where(status, "\"%s\"", v->name);
+}
+
+/* -- what hosts must have alike -- */
+
+ditto_status dti_parameters_check_begun(const struct dti_team *team, const char *what)
+{
+    const struct dti_owners *owners = dti_vars_storage(team)->owners;
+    if (owners == NULL || !dti_questions_are_open(owners->questions))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "over several hosts, all of them create the same %s: do this on each host before "
+                    "ditto_coordinator_create and ditto_serve",
+                    what);
+}
+
+static uint64_t digest_of_variable(uint64_t digest, const ditto_variable *v)
+{
+    digest = dti_hash_bytes(digest, v->name, strlen(v->name));
+    digest = dti_hash_word(digest, v->stamp);
+    digest = dti_hash_word(digest, (uint64_t)v->spec.dtype << 32 | v->spec.rank);
+    for (uint32_t d = 0; d < v->spec.rank; d++)
+        digest = dti_hash_word(digest, v->spec.shape[d]);
+    digest = dti_hash_word(digest, (uint64_t)v->concurrency << 32 | v->pieces);
+    for (uint32_t i = 0; i < v->pieces; i++)
+        digest = dti_hash_word(digest, v->host_of_piece[i]);
+    return digest;
+}
+
+static uint64_t digest_of_optimizer(uint64_t digest, const ditto_optimizer *o)
+{
+    const double numbers[] = {
+        o->options.learning_rate, o->options.momentum,     o->options.beta1,
+        o->options.beta2,         o->options.epsilon,      o->options.weight_decay,
+        o->options.clip_norm,     (double)o->options.rule, (double)o->options.accumulate
+    };
+    digest = dti_hash_bytes(digest, o->name, strlen(o->name));
+    digest = dti_hash_word(digest, o->stamp);
+    for (uint32_t k = 0; k < o->count; k++)
+        digest = dti_hash_word(digest, o->variable[k]->stamp);
+    digest = dti_hash_bytes(digest, numbers, sizeof numbers);
+    digest = dti_hash_word(digest,
+                           o->options.has_max_staleness ? (uint64_t)o->options.max_staleness : UINT64_MAX);
+    if (o->rate_factor != NULL) {
+        digest = dti_hash_bytes(digest, o->rate_factor, o->count * sizeof *o->rate_factor);
+        digest = dti_hash_bytes(digest, o->weight_decay, o->count * sizeof *o->weight_decay);
+    }
+    return digest;
+}
+
+ditto_status dti_parameters_digest(struct dti_team *team, uint64_t *out)
+{
+    struct dti_frame frame;
+    uint64_t digest = DTI_HASH_SEED;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
+    for (const ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next)
+        digest = digest_of_variable(digest, v);
+    for (const ditto_optimizer *o = *dti_registry_optimizers(team); o != NULL; o = o->next)
+        digest = digest_of_optimizer(digest, o);
+    dti_cross_leave(team, &frame);
+    *out = digest;
+    return DITTO_OK;
+}

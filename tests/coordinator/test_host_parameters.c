@@ -1,0 +1,442 @@
+/* tests/coordinator/test_host_parameters.c - docs/semantics.md, "Parameter servers": parameters of several
+ * hosts (rule 12.16). Each host is a thread. What happens if a host is lost is in test_lost_hosts.c. */
+#include "support/hosts.h"
+
+#include <ditto.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define MOST_HOSTS 8
+#define ROWS       23
+#define WIDTH      3
+
+/* What a host has. Functions find that of their own host by the number of their worker. */
+static struct model {
+    ditto_strategy *strategy;
+    ditto_variable *table, *bias;
+    ditto_optimizer *optimizer;
+    struct test_host *host;
+} model[MOST_HOSTS];
+
+/* What all hosts do. */
+struct job {
+    uint32_t replicas, each; /* of a host, and of a worker */
+    ditto_concurrency concurrency;
+    size_t shards;
+    const ditto_optimizer_options *optimizer; /* or NULL */
+    bool spares_host_1;                       /* which keeps no parameters */
+    ditto_status (*work)(struct model *m, ditto_coordinator *coordinator);
+};
+static struct job job;
+
+static struct model *model_of(ditto_replica *self)
+{
+    return &model[ditto_worker(self) / (job.replicas / job.each)];
+}
+
+/* -- making -- */
+
+static ditto_status initialize(const ditto_tensor *shard, size_t first_row, void *user)
+{
+    double *value = shard->data;
+    (void)user;
+    for (size_t i = 0; i < shard->shape[0] * WIDTH; i++)
+        value[i] = (double)(first_row * WIDTH + i);
+    return DITTO_OK;
+}
+
+static ditto_status make_variables(struct model *m)
+{
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+                 bias = { .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } };
+    options.name = "bias";
+    DITTO_TRY(ditto_variable_create(m->strategy, &bias, &options, &m->bias));
+    options.name = "table";
+    options.initialize = initialize;
+    options.concurrency = job.concurrency;
+    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = job.shards };
+    DITTO_TRY(ditto_variable_create(m->strategy, &table, &options, &m->table));
+    if (job.optimizer == NULL)
+        return DITTO_OK;
+    ditto_variable *both[] = { m->table, m->bias };
+    return ditto_optimizer_create(both, 2, job.optimizer, &m->optimizer);
+}
+
+static ditto_status destroy_model(struct model *m)
+{
+    DITTO_TRY(ditto_optimizer_destroy(m->optimizer));
+    DITTO_TRY(ditto_variable_destroy(m->table));
+    DITTO_TRY(ditto_variable_destroy(m->bias));
+    return ditto_strategy_destroy(m->strategy);
+}
+
+static ditto_status play_host(struct test_host *host)
+{
+    struct model *m = &model[host->host];
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_coordinator *coordinator;
+    *m = (struct model){ .host = host };
+    options.num_replicas = job.replicas;
+    options.replicas_per_worker = job.each;
+    options.cluster = host->cluster;
+    options.keeps_parameters = job.spares_host_1 && host->host == 1 ? DITTO_SWITCH_OFF : DITTO_SWITCH_DEFAULT;
+    DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
+    DITTO_TRY(make_variables(m));
+    if (host->host != 0) {
+        DITTO_TRY(ditto_serve(m->strategy, NULL, NULL));
+        return destroy_model(m);
+    }
+    DITTO_TRY(ditto_coordinator_create(m->strategy, NULL, &coordinator));
+    ditto_status status = job.work(m, coordinator);
+    DITTO_TRY(ditto_coordinator_destroy(coordinator)); /* also after a failure, because the others serve */
+    DITTO_TRY(destroy_model(m));
+    return status;
+}
+
+static void play(uint32_t hosts, struct job what)
+{
+    job = what;
+    on_hosts_with_life_line(hosts, play_host, NULL);
+}
+
+static ditto_status schedule(ditto_coordinator *c, const char *name, int times)
+{
+    for (int i = 0; i < times; i++)
+        DITTO_TRY(ditto_coordinator_schedule(c, name, NULL, NULL, NULL));
+    return ditto_coordinator_join(c);
+}
+
+/* -- reading and writing -- */
+
+static ditto_status add_everywhere(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    double ones[ROWS * WIDTH];
+    (void)user;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        ones[i] = 1;
+    DITTO_TRY(ditto_assign_add(self, m->table, ones));
+    return ditto_assign_add(self, m->bias, ones);
+}
+
+/* Each row is changed by whole numbers, so the elements of a shard of one version differ by whole rows. */
+static ditto_status check_pull(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    double table[ROWS * WIDTH], rows[4 * WIDTH];
+    const int64_t row[4] = { ROWS - 1, 0, 7, 7 };
+    uint64_t versions[ROWS];
+    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
+    (void)user;
+    options.versions = versions;
+    DITTO_TRY(ditto_pull(self, m->table, &options, table));
+    for (size_t s = 0; s < ditto_variable_num_shards(m->table) && job.concurrency == DITTO_CONCURRENCY_LOCKED;
+         s++) {
+        size_t first, count;
+        DITTO_TRY(ditto_variable_shard(m->table, s, &first, &count));
+        for (size_t i = first * WIDTH; i < (first + count) * WIDTH; i++)
+            CHECK(m->host, table[i] == (double)(i + versions[s]));
+    }
+    DITTO_TRY(ditto_pull_rows(self, m->table, row, 4, &options, rows));
+    for (int k = 0; k < 4; k++) /* rows only grow */
+        CHECK(m->host, rows[k * WIDTH + 1] >= table[row[k] * WIDTH + 1]);
+    return ditto_lookup(self, m->table, row, 4, rows);
+}
+
+static ditto_status read_and_write(struct model *m, ditto_coordinator *c)
+{
+    enum { TIMES = 60 };
+    double table[ROWS * WIDTH], bias[WIDTH], expected[ROWS * WIDTH];
+    uint64_t versions[ROWS] = { 0 };
+    DITTO_TRY(ditto_variable_read(m->table, table, sizeof table));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        CHECK(m->host, table[i] == i);
+    for (int i = 0; i < TIMES; i++) {
+        DITTO_TRY(ditto_coordinator_schedule(c, "add_everywhere", NULL, NULL, NULL));
+        DITTO_TRY(ditto_coordinator_schedule(c, "check_pull", NULL, NULL, NULL));
+    }
+    DITTO_TRY(ditto_coordinator_join(c));
+    DITTO_TRY(ditto_variable_read(m->table, table, sizeof table));
+    DITTO_TRY(ditto_variable_read(m->bias, bias, sizeof bias));
+    bool loses = job.concurrency == DITTO_CONCURRENCY_HOGWILD; /* updates, if they meet */
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        CHECK(m->host,
+              loses ? table[i] <= i + TIMES * (double)job.each : table[i] == i + TIMES * (double)job.each);
+    for (int i = 0; i < WIDTH; i++)
+        CHECK(m->host, bias[i] == TIMES * (double)job.each);
+    DITTO_TRY(ditto_parameter_versions(m->table, versions, ROWS));
+    for (size_t s = 0; s < ditto_variable_num_shards(m->table); s++)
+        CHECK(m->host, versions[s] == TIMES * job.each);
+    CHECK(m->host, ditto_variable_generation(m->bias) == TIMES * job.each);
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        expected[i] = 2 * i;
+    DITTO_TRY(ditto_variable_assign(m->table, expected, sizeof expected));
+    DITTO_TRY(ditto_variable_read(m->table, table, sizeof table));
+    CHECK(m->host, memcmp(table, expected, sizeof table) == 0);
+    return DITTO_OK;
+}
+
+static void rule_12_16_reads_and_writes(void **state)
+{
+    (void)state;
+    static const ditto_concurrency kinds[] = { DITTO_CONCURRENCY_LOCKED, DITTO_CONCURRENCY_HOGWILD,
+                                               DITTO_CONCURRENCY_FREE_READS };
+    assert_ok(ditto_function_register("add_everywhere", add_everywhere, NULL));
+    assert_ok(ditto_function_register("check_pull", check_pull, NULL));
+    for (int k = 0; k < 3; k++) {
+        play(2, (struct job){ 1, 1, kinds[k], 1, .work = read_and_write });
+        play(2, (struct job){ 2, 1, kinds[k], 5, .work = read_and_write });
+        play(3, (struct job){ 2, 2, kinds[k], ROWS, .work = read_and_write });
+    }
+    play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .spares_host_1 = true, .work = read_and_write });
+    play(8, (struct job){ 8, 1, DITTO_CONCURRENCY_LOCKED, 16, .work = read_and_write });
+    assert_ok(ditto_function_unregister("check_pull"));
+    assert_ok(ditto_function_unregister("add_everywhere"));
+}
+
+/* -- rows -- */
+
+static ditto_status scatter_rows(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    double values[5 * WIDTH];
+    int64_t row[5] = { 3, ROWS - 1, 3, 11, 0 };
+    ditto_slices slices = { row, values, 5, WIDTH, DITTO_F64 };
+    (void)user;
+    for (int i = 0; i < 5 * WIDTH; i++)
+        values[i] = i / WIDTH + 1;
+    DITTO_TRY(ditto_scatter(self, m->table, DITTO_SCATTER_ADD, &slices));
+    row[4] = ROWS;
+    CHECK(m->host, ditto_scatter(self, m->table, DITTO_SCATTER_ADD, &slices) == DITTO_ERR_RANGE);
+    return DITTO_OK;
+}
+
+static ditto_status use_rows(struct model *m, ditto_coordinator *c)
+{
+    enum { TIMES = 40 };
+    double rows[5 * WIDTH], last[WIDTH] = { -1, -2, -3 };
+    const int64_t row[5] = { 0, 3, 11, ROWS - 1, 1 }, changed[1] = { 11 };
+    const int64_t sum[5] = { 5, 4, 4, 2, 0 };
+    ditto_slices slices = { (int64_t *)(uintptr_t)changed, last, 1, WIDTH, DITTO_F64 };
+    DITTO_TRY(schedule(c, "scatter_rows", TIMES));
+    DITTO_TRY(ditto_variable_lookup(m->table, row, 5, rows, sizeof rows));
+    for (int k = 0; k < 5; k++)
+        for (int i = 0; i < WIDTH; i++)
+            CHECK(m->host, rows[k * WIDTH + i] == (double)(row[k] * WIDTH + i + TIMES * sum[k]));
+    /* The last value of a row counts, in the order of the call. */
+    DITTO_TRY(ditto_variable_scatter(m->table, DITTO_SCATTER_UPDATE, &slices));
+    DITTO_TRY(ditto_variable_lookup(m->table, changed, 1, rows, sizeof last));
+    CHECK(m->host, memcmp(rows, last, sizeof last) == 0);
+    return DITTO_OK;
+}
+
+static void rule_12_16_rows(void **state)
+{
+    (void)state;
+    assert_ok(ditto_function_register("scatter_rows", scatter_rows, NULL));
+    play(2, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 1, .work = use_rows });
+    play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 7, .work = use_rows });
+    play(3, (struct job){ 2, 1, DITTO_CONCURRENCY_FREE_READS, ROWS, .work = use_rows });
+    assert_ok(ditto_function_unregister("scatter_rows"));
+}
+
+/* -- steps of optimizers -- */
+
+static double found_table[2][ROWS * WIDTH], found_slot[2][ROWS * WIDTH], found_bias[2][WIDTH];
+static int found; /* which of the two is found now */
+
+/* The gradients depend on the values. */
+static ditto_status take_step(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    double table[ROWS * WIDTH], bias[WIDTH], norm;
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    (void)user;
+    DITTO_TRY(ditto_pull(self, m->table, NULL, table));
+    DITTO_TRY(ditto_pull(self, m->bias, NULL, bias));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        table[i] = 0.25 * table[i] - bias[i % WIDTH];
+    for (int i = 0; i < WIDTH; i++)
+        bias[i] = 1 - bias[i];
+    ditto_tensor gradients[2] = { { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+                                  { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } } };
+    options.norm = &norm;
+    return ditto_apply(self, m->optimizer, gradients, &options);
+}
+
+static ditto_status take_steps(struct model *m, ditto_coordinator *c)
+{
+    ditto_variable *slot;
+    int64_t steps = 0;
+    for (int i = 0; i < 12; i++) /* one after the other, so that the results do not depend on timing */
+        DITTO_TRY(schedule(c, "take_step", 1));
+    DITTO_TRY(ditto_variable_read(m->table, found_table[found], sizeof found_table[0]));
+    DITTO_TRY(ditto_variable_read(m->bias, found_bias[found], sizeof found_bias[0]));
+    DITTO_TRY(ditto_optimizer_slot(m->optimizer, 0, "m", &slot));
+    DITTO_TRY(ditto_variable_read(slot, found_slot[found], sizeof found_slot[0]));
+    DITTO_TRY(ditto_optimizer_iterations(m->optimizer, &slot));
+    DITTO_TRY(ditto_variable_read(slot, &steps, sizeof steps));
+    CHECK(m->host, steps == 12 / (int64_t)(job.optimizer->accumulate > 1 ? job.optimizer->accumulate : 1));
+    return DITTO_OK;
+}
+
+/* The bits are those of one host. */
+static void compare_steps(const ditto_optimizer_options *options, uint32_t hosts, uint32_t replicas,
+                          uint32_t each, size_t shards)
+{
+    found = 0;
+    play(1, (struct job){ each, each, DITTO_CONCURRENCY_LOCKED, shards, options, false, take_steps });
+    found = 1;
+    play(hosts, (struct job){ replicas, each, DITTO_CONCURRENCY_LOCKED, shards, options, false, take_steps });
+    assert_memory_equal(found_table[0], found_table[1], sizeof found_table[0]);
+    assert_memory_equal(found_bias[0], found_bias[1], sizeof found_bias[0]);
+    assert_memory_equal(found_slot[0], found_slot[1], sizeof found_slot[0]);
+    assert_true(found_table[0][4] != 4);
+}
+
+static void rule_12_16_steps_have_the_bits_of_one_host(void **state)
+{
+    (void)state;
+    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+    adam.rule = DITTO_RULE_ADAM;
+    assert_ok(ditto_function_register("take_step", take_step, NULL));
+    compare_steps(&adam, 2, 1, 1, 3);
+    compare_steps(&adam, 3, 2, 2, 7);
+    adam.accumulate = 3;
+    adam.clip_norm = 2;
+    adam.rate_factors = (const double[]){ 0.5, 2 };
+    compare_steps(&adam, 3, 1, 1, 5);
+    compare_steps(&adam, 2, 6, 3, 1);
+    assert_ok(ditto_function_unregister("take_step"));
+}
+
+static ditto_status step_or_drop(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    static const double zeros[ROWS * WIDTH];
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    int dropped;
+    (void)user;
+    ditto_tensor gradients[2] = {
+        { .data = (void *)(uintptr_t)zeros, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+        { .data = (void *)(uintptr_t)zeros, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } }
+    };
+    options.has_read_steps = 1;
+    options.dropped = &dropped;
+    DITTO_TRY(ditto_optimizer_steps(self, m->optimizer, &options.read_steps));
+    options.read_steps -= options.read_steps > 0; /* every second step is too old for max_staleness = 0 */
+    DITTO_TRY(ditto_apply(self, m->optimizer, gradients, &options));
+    return ditto_return_f64(self, NULL, dropped);
+}
+
+static ditto_status count_dropped(struct model *m, ditto_coordinator *c)
+{
+    ditto_staleness_counters counters = DITTO_STALENESS_COUNTERS_INIT;
+    DITTO_TRY(schedule(c, "step_or_drop", 1)); /* the first one is step 1 */
+    DITTO_TRY(schedule(c, "step_or_drop", 20));
+    DITTO_TRY(ditto_optimizer_staleness(m->optimizer, &counters));
+    CHECK(m->host, counters.calls == 21 && counters.dropped == 20);
+    return DITTO_OK;
+}
+
+static void rule_12_16_old_gradients(void **state)
+{
+    (void)state;
+    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
+    sgd.rule = DITTO_RULE_SGD;
+    sgd.has_max_staleness = 1;
+    assert_ok(ditto_function_register("step_or_drop", step_or_drop, NULL));
+    play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 3, &sgd, false, count_dropped });
+    assert_ok(ditto_function_unregister("step_or_drop"));
+}
+
+/* -- calls that cannot be -- */
+
+static ditto_status fail_to_read(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    double table[ROWS * WIDTH];
+    (void)user;
+    return ditto_pull(self, m->table, NULL, table);
+}
+
+static ditto_status create_late(struct model *m, ditto_coordinator *c)
+{
+    ditto_tensor one = { .dtype = DITTO_F64 };
+    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_variable *v;
+    ditto_optimizer *o;
+    sgd.rule = DITTO_RULE_SGD;
+    DITTO_TRY(expect(m->host, ditto_variable_create(m->strategy, &one, NULL, &v), DITTO_ERR_CONTEXT,
+                     "all of them create the same variables"));
+    DITTO_TRY(expect(m->host, ditto_optimizer_create(&m->bias, 1, &sgd, &o), DITTO_ERR_CONTEXT,
+                     "all of them create the same optimizers"));
+    /* What this host has destroyed, others do not find. */
+    DITTO_TRY(schedule(c, "fail_to_read", 10));
+    DITTO_TRY(ditto_variable_destroy(m->table));
+    m->table = NULL;
+    for (int i = 0; i < 20; i++)
+        (void)!ditto_coordinator_schedule(c, "fail_to_read", NULL, NULL, NULL);
+    ditto_status status = ditto_coordinator_join(c);
+    CHECK(m->host, status == DITTO_ERR_NOT_FOUND || status == DITTO_ERR_INVALID);
+    return DITTO_OK;
+}
+
+static ditto_status misuse(struct test_host *host)
+{
+    struct model *m = &model[host->host];
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    double table[ROWS * WIDTH], bias[WIDTH] = { 1, 2, 3 };
+    ditto_tensor one = { .dtype = DITTO_F64 };
+    ditto_coordinator *c;
+    ditto_variable *odd = NULL;
+    options.num_replicas = 1;
+    options.cluster = host->cluster;
+    options.keeps_parameters = DITTO_SWITCH_OFF;
+    *m = (struct model){ .host = host };
+    DITTO_TRY(expect(host, ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy),
+                     DITTO_ERR_INVALID, "keeps_parameters is OFF on all 2 hosts"));
+    options.keeps_parameters = DITTO_SWITCH_DEFAULT;
+    DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
+    DITTO_TRY(make_variables(m));
+    DITTO_TRY(expect(host, ditto_variable_read(m->table, table, sizeof table), DITTO_ERR_CONTEXT,
+                     "shards on other hosts"));
+    DITTO_TRY(ditto_variable_assign(m->table, table, sizeof table)); /* on all hosts */
+    DITTO_TRY(ditto_variable_assign(m->bias, bias, sizeof bias));
+    if (host->host == 1)
+        DITTO_TRY(ditto_variable_create(m->strategy, &one, NULL, &odd));
+    DITTO_TRY(expect(host,
+                     host->host == 0 ? ditto_coordinator_create(m->strategy, NULL, &c)
+                                     : ditto_serve(m->strategy, NULL, NULL),
+                     DITTO_ERR_INVALID, "other variables or optimizers"));
+    DITTO_TRY(ditto_variable_destroy(odd));
+    return destroy_model(m);
+}
+
+static void rule_12_16_calls_that_cannot_be(void **state)
+{
+    (void)state;
+    job = (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .work = NULL };
+    on_hosts_with_life_line(2, misuse, NULL);
+    assert_ok(ditto_function_register("fail_to_read", fail_to_read, NULL));
+    play(2, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .work = create_late });
+    assert_ok(ditto_function_unregister("fail_to_read"));
+    ditto_strategy *strategy;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.keeps_parameters = DITTO_SWITCH_OFF;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_12_16_reads_and_writes),
+        cmocka_unit_test(rule_12_16_rows),
+        cmocka_unit_test(rule_12_16_steps_have_the_bits_of_one_host),
+        cmocka_unit_test(rule_12_16_old_gradients),
+        cmocka_unit_test(rule_12_16_calls_that_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
