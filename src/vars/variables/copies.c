@@ -65,6 +65,8 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
     v->is_colocated = true;
     v->copies = like->copies;
     memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
+    if (v->host_of_piece != NULL)
+        v->host_of_piece[0] = like->host_of_piece[0];
     for (uint32_t i = 0; i < v->num_replicas; i++)
         v->copy_of[i] = like->copy_of[i];
     for (uint32_t c = 0; c < v->copies; c++)
