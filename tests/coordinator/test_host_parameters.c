@@ -26,6 +26,8 @@ struct job {
     const ditto_optimizer_options *optimizer; /* or NULL */
     bool spares_host_1;                       /* which keeps no parameters */
     ditto_status (*work)(struct model *m, ditto_coordinator *coordinator);
+    ditto_status (*make_more)(const struct model *m); /* or NULL */
+    ditto_status (*destroy_more)(const struct model *m);
 };
 static struct job job;
 
@@ -83,13 +85,19 @@ static ditto_status play_host(struct test_host *host)
     options.keeps_parameters = job.spares_host_1 && host->host == 1 ? DITTO_SWITCH_OFF : DITTO_SWITCH_DEFAULT;
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
     DITTO_TRY(make_variables(m));
+    if (job.make_more != NULL)
+        DITTO_TRY(job.make_more(m));
     if (host->host != 0) {
         DITTO_TRY(ditto_serve(m->strategy, NULL, NULL));
+        if (job.destroy_more != NULL)
+            DITTO_TRY(job.destroy_more(m));
         return destroy_model(m);
     }
     DITTO_TRY(ditto_coordinator_create(m->strategy, NULL, &coordinator));
     ditto_status status = job.work(m, coordinator);
     DITTO_TRY(ditto_coordinator_destroy(coordinator)); /* also after a failure, because the others serve */
+    if (job.destroy_more != NULL)
+        DITTO_TRY(job.destroy_more(m));
     DITTO_TRY(destroy_model(m));
     return status;
 }
@@ -286,9 +294,10 @@ static void compare_steps(const ditto_optimizer_options *options, uint32_t hosts
                           uint32_t each, size_t shards)
 {
     found = 0;
-    play(1, (struct job){ each, each, DITTO_CONCURRENCY_LOCKED, shards, options, false, take_steps });
+    play(1, (struct job){ each, each, DITTO_CONCURRENCY_LOCKED, shards, options, .work = take_steps });
     found = 1;
-    play(hosts, (struct job){ replicas, each, DITTO_CONCURRENCY_LOCKED, shards, options, false, take_steps });
+    play(hosts,
+         (struct job){ replicas, each, DITTO_CONCURRENCY_LOCKED, shards, options, .work = take_steps });
     assert_memory_equal(found_table[0], found_table[1], sizeof found_table[0]);
     assert_memory_equal(found_bias[0], found_bias[1], sizeof found_bias[0]);
     assert_memory_equal(found_slot[0], found_slot[1], sizeof found_slot[0]);
@@ -347,8 +356,117 @@ static void rule_12_16_old_gradients(void **state)
     sgd.rule = DITTO_RULE_SGD;
     sgd.has_max_staleness = 1;
     assert_ok(ditto_function_register("step_or_drop", step_or_drop, NULL));
-    play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 3, &sgd, false, count_dropped });
+    play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 3, &sgd, .work = count_dropped });
     assert_ok(ditto_function_unregister("step_or_drop"));
+}
+
+/* -- small variables, and those of other types -- */
+
+enum { SMALL = 6 };
+static ditto_variable *small[MOST_HOSTS][SMALL], *beside[MOST_HOSTS];
+static ditto_optimizer *adding[MOST_HOSTS];
+static const ditto_tensor small_spec[SMALL] = {
+    { .dtype = DITTO_F16, .rank = 1, .shape = { 7 } },
+    { .dtype = DITTO_F64 },
+    { .dtype = DITTO_F32, .rank = 1, .shape = { 0 } },
+    { .dtype = DITTO_C128, .rank = 1, .shape = { 5 } },
+    { .dtype = DITTO_F32, .rank = 2, .shape = { 5, 0 } },
+    { .dtype = DITTO_BF16, .rank = 2, .shape = { 5, 3 } },
+};
+
+static ditto_status make_small(const struct model *m)
+{
+    ditto_variable **v = small[m->host->host];
+    ditto_optimizer_options add = DITTO_OPTIMIZER_OPTIONS_INIT;
+    for (int k = 0; k < SMALL; k++) {
+        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+        if (small_spec[k].dtype != DITTO_C128) /* which is always locked */
+            options.concurrency = job.concurrency;
+        if (small_spec[k].rank > 0)
+            options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
+        DITTO_TRY(ditto_variable_create(m->strategy, &small_spec[k], &options, &v[k]));
+    }
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.colocate_with = v[1];
+    DITTO_TRY(ditto_variable_create(m->strategy, &small_spec[1], &options, &beside[m->host->host]));
+    add.rule = DITTO_RULE_ADD;
+    return ditto_optimizer_create(v, SMALL, &add, &adding[m->host->host]);
+}
+
+static ditto_status destroy_small(const struct model *m)
+{
+    DITTO_TRY(ditto_optimizer_destroy(adding[m->host->host]));
+    DITTO_TRY(ditto_variable_destroy(beside[m->host->host]));
+    for (int k = 0; k < SMALL; k++)
+        DITTO_TRY(ditto_variable_destroy(small[m->host->host][k]));
+    return DITTO_OK;
+}
+
+/* The bytes are those of small numbers in every type, so sums are exact, and equal those of one host. */
+static ditto_status add_small(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    _Alignas(16) unsigned char value[SMALL][80] = { { 0 } };
+    const int64_t row[2] = { 4, 0 };
+    ditto_tensor gradient[SMALL];
+    (void)user;
+    for (int k = 0; k < SMALL; k++) {
+        ditto_variable *v = small[m->host->host][k];
+        gradient[k] = small_spec[k];
+        gradient[k].data = value[k];
+        for (size_t i = 1; i < ditto_tensor_bytes(&small_spec[k]); i += 2)
+            value[k][i] = 0x3c; /* 1.0 in f16 */
+        DITTO_TRY(ditto_assign_add(self, v, value[k]));
+        DITTO_TRY(ditto_pull(self, v, NULL, value[k]));
+        if (small_spec[k].rank > 0 && small_spec[k].shape[0] >= 5)
+            DITTO_TRY(ditto_lookup(self, v, row, 2, value[k]));
+    }
+    memset(value, 0, sizeof value);
+    return ditto_apply(self, adding[m->host->host], gradient, NULL);
+}
+
+static unsigned char found_small[2][SMALL][80];
+
+static ditto_status use_small(struct model *m, ditto_coordinator *c)
+{
+    double one = 1, two = 2;
+    uint64_t versions[3];
+    char text[200];
+    DITTO_TRY(schedule(c, "add_small", 9));
+    for (int k = 0; k < SMALL; k++) {
+        DITTO_TRY(
+            ditto_variable_read(small[0][k], found_small[found][k], ditto_tensor_bytes(&small_spec[k])));
+        DITTO_TRY(ditto_parameter_versions(small[0][k], versions, 3));
+        for (size_t i = 0; i < ditto_variable_num_shards(small[0][k]); i++)
+            CHECK(m->host, versions[i] == 18);
+        DITTO_TRY(ditto_variable_describe(small[0][k], text, sizeof text, NULL));
+    }
+    DITTO_TRY(ditto_variable_assign(small[0][1], &one, sizeof one));
+    DITTO_TRY(ditto_variable_assign(beside[0], &two, sizeof two));
+    DITTO_TRY(ditto_variable_read(small[0][1], &two, sizeof two));
+    CHECK(m->host, two == 1);
+    DITTO_TRY(ditto_variable_describe(small[0][1], text, sizeof text, NULL));
+    const char *place = strstr(text, "host/NUMA node");
+    char other[200];
+    DITTO_TRY(ditto_variable_describe(beside[0], other, sizeof other, NULL));
+    CHECK(m->host, place == NULL || strstr(other, place) != NULL);
+    return DITTO_OK;
+}
+
+static void rule_12_16_small_variables_of_all_types(void **state)
+{
+    (void)state;
+    static const ditto_concurrency kinds[] = { DITTO_CONCURRENCY_LOCKED, DITTO_CONCURRENCY_FREE_READS };
+    assert_ok(ditto_function_register("add_small", add_small, NULL));
+    /* The scalar is on host 1, if there is one. */
+    for (int k = 0; k < 2; k++)
+        for (uint32_t hosts = 1; hosts <= 3; hosts++) {
+            found = hosts > 1;
+            play(hosts, (struct job){ 1, 1, kinds[k], 3, .work = use_small, .make_more = make_small,
+                                      .destroy_more = destroy_small });
+            assert_memory_equal(found_small[0], found_small[found], sizeof found_small[0]);
+        }
+    assert_ok(ditto_function_unregister("add_small"));
 }
 
 /* -- calls that cannot be -- */
@@ -429,6 +547,50 @@ static void rule_12_16_calls_that_cannot_be(void **state)
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
 }
 
+/* What the optimizers of two hosts may not differ in. */
+static const struct {
+    ditto_rule rule;
+    ditto_op op;
+    int nesterov;
+    double momentum;
+} settings[] = { { DITTO_RULE_SGD, DITTO_SUM, 0, 0.5 },
+                 { DITTO_RULE_SGD, DITTO_SUM, 1, 0.5 },
+                 { DITTO_RULE_SGD, DITTO_MEAN, 0, 0.5 },
+                 { DITTO_RULE_SGD, DITTO_SUM, 0, 0.25 },
+                 { DITTO_RULE_ADAM, DITTO_SUM, 0, 0 } };
+
+static ditto_status make_different(struct test_host *host)
+{
+    const size_t *which = host->argument;
+    struct model *m = &model[host->host];
+    size_t own = host->host == 0 ? 0 : *which;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_optimizer_options optimizer = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_coordinator *c;
+    options.num_replicas = 1;
+    options.cluster = host->cluster;
+    optimizer.rule = settings[own].rule;
+    optimizer.op = settings[own].op;
+    optimizer.nesterov = settings[own].nesterov;
+    optimizer.momentum = settings[own].momentum;
+    *m = (struct model){ .host = host };
+    DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
+    DITTO_TRY(make_variables(m));
+    DITTO_TRY(ditto_optimizer_create(&m->table, 1, &optimizer, &m->optimizer));
+    ditto_status status = host->host == 0 ? ditto_coordinator_create(m->strategy, NULL, &c)
+                                          : ditto_serve(m->strategy, NULL, NULL);
+    DITTO_TRY(expect(host, status, DITTO_ERR_INVALID, "other variables or optimizers"));
+    return destroy_model(m);
+}
+
+static void rule_12_16_optimizers_differ(void **state)
+{
+    (void)state;
+    job = (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .work = NULL };
+    for (size_t k = 1; k < sizeof settings / sizeof settings[0]; k++)
+        on_hosts_with_life_line(2, make_different, &k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,7 +598,9 @@ int main(void)
         cmocka_unit_test(rule_12_16_rows),
         cmocka_unit_test(rule_12_16_steps_have_the_bits_of_one_host),
         cmocka_unit_test(rule_12_16_old_gradients),
+        cmocka_unit_test(rule_12_16_small_variables_of_all_types),
         cmocka_unit_test(rule_12_16_calls_that_cannot_be),
+        cmocka_unit_test(rule_12_16_optimizers_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,9 +181,10 @@ static uint64_t digest_of_variable(uint64_t digest, const ditto_variable *v)
 static uint64_t digest_of_optimizer(uint64_t digest, const ditto_optimizer *o)
 {
     const double numbers[] = {
-        o->options.learning_rate, o->options.momentum,     o->options.beta1,
-        o->options.beta2,         o->options.epsilon,      o->options.weight_decay,
-        o->options.clip_norm,     (double)o->options.rule, (double)o->options.accumulate
+        o->options.learning_rate, o->options.momentum,         o->options.beta1,
+        o->options.beta2,         o->options.epsilon,          o->options.weight_decay,
+        o->options.clip_norm,     (double)o->options.rule,     (double)o->options.op,
+        (double)o->slots,         o->options.nesterov ? 1 : 0, (double)o->options.accumulate
     };
     digest = dti_hash_bytes(digest, o->name, strlen(o->name));
     digest = dti_hash_word(digest, o->stamp);
