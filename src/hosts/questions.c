@@ -120,7 +120,8 @@ static ditto_status begin(struct dti_questions *questions, struct dti_asked_host
 ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, struct dti_bytes *request,
                               struct dti_asked_host *question)
 {
-    *question = (struct dti_asked_host){ .host = host };
+    struct dti_deadline deadline = { .timeout_ms = questions->timeout_ms };
+    *question = (struct dti_asked_host){ .host = host, .limit_ns = dti_deadline_at(&deadline) };
     ditto_status status = dti_bytes_status(request);
     if (status == DITTO_OK && request->length > DITTO_WIRE_MOST_BYTES)
         status = DTI_FAIL(DITTO_ERR_RANGE, "a request of %zu bytes to host %u: a message has at most %zu",
@@ -156,12 +157,10 @@ static void finish(struct dti_asked_host *question, uint32_t state)
 /* Waits until the question ends, or takes it out of the list after the time limit. Returns false then. */
 static bool await(struct dti_questions *questions, struct dti_asked_host *question)
 {
-    struct dti_deadline deadline = { .timeout_ms = questions->timeout_ms };
-    uint64_t limit = dti_deadline_at(&deadline);
     /* acquire: pairs with the release in finish. */
     while (atomic_load_explicit(&question->state, memory_order_acquire) == QUESTION_AWAITED &&
-           dti_now_ns() < limit)
-        dti_futex_sleep(&question->state, QUESTION_AWAITED, limit);
+           dti_now_ns() < question->limit_ns)
+        dti_futex_sleep(&question->state, QUESTION_AWAITED, question->limit_ns);
     /* Who ends the question has the lock until it has no more to do with it. */
     pthread_mutex_lock(&questions->lock);
     bool has_ended = atomic_load_explicit(&question->state, memory_order_relaxed) != QUESTION_AWAITED;

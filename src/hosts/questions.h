@@ -38,13 +38,15 @@ struct dti_questions_user {
 struct dti_asked_host {
     struct dti_asked_host *next;
     uint64_t id;
+    uint64_t limit_ns; /* when it ends without an answer */
     uint32_t host;
     _Atomic uint32_t state;
     void *data; /* of the answer */
     size_t bytes;
 };
 
-/* Returns NO_MEMORY. A question that is not answered ends after timeout_ms. */
+/* Returns NO_MEMORY. A question that is not answered ends timeout_ms after it
+ * was sent, so several of them that were sent together end together. */
 ditto_status dti_questions_make(ditto_cluster *cluster, uint32_t timeout_ms, struct dti_questions **out);
 /* `questions`, which are closed, may be NULL. */
 void dti_questions_free(struct dti_questions *questions);

@@ -320,6 +320,46 @@ static void rule_12_16_steps_have_the_bits_of_one_host(void **state)
     assert_ok(ditto_function_unregister("take_step"));
 }
 
+static _Atomic int failed_steps; /* of replicas of host 0 */
+
+static ditto_status fail_to_step(ditto_replica *self, void *user)
+{
+    const struct model *m = model_of(self);
+    static const double zeros[ROWS * WIDTH];
+    (void)user;
+    ditto_tensor gradients[2] = {
+        { .data = (void *)(uintptr_t)zeros, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+        { .data = (void *)(uintptr_t)zeros, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } }
+    };
+    if (m->host->host != 0)
+        return DITTO_OK;
+    CHECK(m->host, ditto_apply(self, m->optimizer, gradients, NULL) == DITTO_ERR_NOT_FOUND);
+    atomic_fetch_add(&failed_steps, 1);
+    return DITTO_OK;
+}
+
+/* Host 1, which is a thread of this process, has no optimizer any more. One of the replicas asks it. */
+static ditto_status fail_to_take_steps(struct model *m, ditto_coordinator *c)
+{
+    (void)m;
+    DITTO_TRY(ditto_optimizer_destroy(model[1].optimizer));
+    model[1].optimizer = NULL;
+    while (atomic_load(&failed_steps) < 3 * 2)
+        DITTO_TRY(schedule(c, "fail_to_step", 2));
+    return DITTO_OK;
+}
+
+/* If a replica of a worker fails, the others return its error. */
+static void rule_12_16_all_replicas_fail(void **state)
+{
+    (void)state;
+    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
+    sgd.rule = DITTO_RULE_SGD;
+    assert_ok(ditto_function_register("fail_to_step", fail_to_step, NULL));
+    play(2, (struct job){ 2, 2, DITTO_CONCURRENCY_LOCKED, 4, &sgd, .work = fail_to_take_steps });
+    assert_ok(ditto_function_unregister("fail_to_step"));
+}
+
 static ditto_status step_or_drop(ditto_replica *self, void *user)
 {
     const struct model *m = model_of(self);
@@ -597,6 +637,7 @@ int main(void)
         cmocka_unit_test(rule_12_16_reads_and_writes),
         cmocka_unit_test(rule_12_16_rows),
         cmocka_unit_test(rule_12_16_steps_have_the_bits_of_one_host),
+        cmocka_unit_test(rule_12_16_all_replicas_fail),
         cmocka_unit_test(rule_12_16_old_gradients),
         cmocka_unit_test(rule_12_16_small_variables_of_all_types),
         cmocka_unit_test(rule_12_16_calls_that_cannot_be),

@@ -168,10 +168,19 @@ void dti_optimizer_step_own(ditto_optimizer *o, uint32_t variable, const struct 
 
 /* -- step_over_hosts.c -- */
 
-/* Lets the other hosts take the step on their shards. Each replica of the worker asks some of them. Returns
- * the errors of dti_ask_owners. */
-ditto_status dti_step_on_other_hosts(const struct dti_replica *self, const struct dti_applying *a,
-                                     double learning_rate, double factor);
+/* A step of which other hosts take a part. */
+struct dti_step_over_hosts {
+    const struct dti_replica *self;
+    const struct dti_applying *applying;
+    double learning_rate, factor; /* of clipping, or 1 */
+
+    /* Takes the part of this replica on the shards of this host. */
+    void (*own)(const struct dti_step_over_hosts *step);
+};
+
+/* Lets the other hosts take the step on their shards, and calls `own` meanwhile. Each replica of the worker
+ * asks some of the hosts. Returns the errors of dti_ask_owners. */
+ditto_status dti_step_over_hosts(const struct dti_step_over_hosts *step);
 
 /* Asks the host that has `iterations` for the number of the step. Returns the errors of dti_ask_host. */
 ditto_status dti_ask_for_number(const ditto_optimizer *o, const ditto_apply_options *options,

@@ -257,26 +257,59 @@ static void update_shard(const struct dti_applying *a, size_t item, const char *
     dti_shard_unlock(v, i->piece);
 }
 
+/* Updates the items of this replica that this host has. */
+static void update_own_items(const struct dti_step_over_hosts *step)
+{
+    const struct dti_replica *self = step->self;
+    const struct dti_applying *a = step->applying;
+    const ditto_optimizer *o = a->optimizer;
+    for (size_t item = self->index; item < o->items; item += self->num_replicas)
+        if (dti_owns_piece(o->variable[o->item[item].variable], o->item[item].piece))
+            update_shard(a, item, gradient_of(a, item), step->factor);
+}
+
+/* Ends a step over several hosts. If a replica of the worker has an error, the others return it, too. */
+static ditto_status agree_on_end(struct dti_replica *self, const ditto_optimizer *o, ditto_status status)
+{
+    int64_t own = status, worst = DITTO_OK; /* errors are negative */
+    ditto_error error = *dti_error_get();
+    DTI_TRY(dti_share_result(self, &(struct dti_shared_result){ .name = "ditto_apply",
+                                                                .object = o->name,
+                                                                .src = &own,
+                                                                .dst = &worst,
+                                                                .count = 1,
+                                                                .dtype = DITTO_I64,
+                                                                .op = DITTO_MIN }));
+    if (status != DITTO_OK)
+        dti_error_set(&error);
+    else if (worst != DITTO_OK)
+        return DTI_FAIL((ditto_status)worst,
+                        "another replica of the worker could not take the step of \"%s\" on other hosts",
+                        o->name);
+    return status;
+}
+
 static ditto_status update_items(struct dti_replica *self, struct dti_applying *a, double learning_rate,
                                  double factor)
 {
     const ditto_optimizer *o = a->optimizer;
+    const struct dti_step_over_hosts step = {
+        .self = self, .applying = a, .learning_rate = learning_rate, .factor = factor, .own = update_own_items
+    };
+    bool has_hosts = o->iterations->host_of_piece != NULL;
     ditto_status status = DITTO_OK;
-    if (o->iterations->host_of_piece != NULL)
-        status = dti_step_on_other_hosts(self, a, learning_rate, factor);
-    for (size_t item = self->index; item < o->items; item += self->num_replicas)
-        if (dti_owns_piece(o->variable[o->item[item].variable], o->item[item].piece))
-            update_shard(a, item, gradient_of(a, item), factor);
+    if (has_hosts)
+        status = dti_step_over_hosts(&step);
+    else
+        update_own_items(&step);
     if (self->num_replicas == 1)
         return status;
     /* The caller of ditto_apply may rely on all updates of its worker. */
-    ditto_error error = *dti_error_get();
+    if (has_hosts)
+        return agree_on_end(self, o, status);
     struct dti_matched_call end = { .name = "ditto_apply", .object = o->name, .each_host = true };
     struct dti_deadline deadline = { .timeout_ms = self->timeout_ms };
-    DTI_TRY(dti_sync_meet(self, &end, &deadline));
-    if (status != DITTO_OK)
-        dti_error_set(&error);
-    return status;
+    return dti_sync_meet(self, &end, &deadline);
 }
 
 void dti_optimizer_step_own(ditto_optimizer *o, uint32_t variable, const struct dti_step_of_variable *step)

@@ -1,48 +1,63 @@
-/* src/vars/optimizer/step_over_hosts.c - the part of a step that other hosts take on their shards
- * (over_hosts.h). Each of them gets a request for each variable, with the gradient of its shards. */
+/* src/vars/optimizer/step_over_hosts.c - a step of which other hosts take the part on their shards
+ * (over_hosts.h). Each of them gets a request for each variable, with the gradient of its shards. All requests
+ * are sent before this host takes its own part. */
 #include "vars/optimizer/optimizer.h"
 #include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter.h"
 
-struct step_call {
-    const struct dti_replica *self;
-    const struct dti_applying *applying;
-    double learning_rate, factor;
+#include <stdlib.h>
+
+struct step_of_variable {
+    const struct dti_step_over_hosts *step;
     uint32_t variable;
 };
 
 /* If the worker has several replicas, they share the hosts. */
 static bool ask_for_step(void *context, uint32_t host, struct dti_bytes *request)
 {
-    const struct step_call *c = context;
-    const ditto_optimizer *o = c->applying->optimizer;
-    if (host % c->self->num_replicas != c->self->index)
+    const struct step_of_variable *c = context;
+    const struct dti_step_over_hosts *step = c->step;
+    const ditto_optimizer *o = step->applying->optimizer;
+    if (host % step->self->num_replicas != step->self->index)
         return false;
     dti_put_request(request, &(struct dti_parameter_request){ .what = DTI_ASK_STEP,
                                                               .number = o->stamp,
                                                               .count = c->variable,
-                                                              .steps = c->applying->step.number,
-                                                              .rate = c->learning_rate,
-                                                              .factor = c->factor });
-    dti_put_shards_of(request, o->variable[c->variable], host, c->applying->gradient[c->variable].data);
+                                                              .steps = step->applying->step.number,
+                                                              .rate = step->learning_rate,
+                                                              .factor = step->factor });
+    dti_put_shards_of(request, o->variable[c->variable], host, step->applying->gradient[c->variable].data);
     return true;
 }
 
-static void nothing(void *context)
+/* The own part of all variables is taken at once. */
+static void take_own_part(void *context)
 {
-    (void)context;
+    const struct step_of_variable *c = context;
+    if (c->variable == 0)
+        c->step->own(c->step);
 }
 
-ditto_status dti_step_on_other_hosts(const struct dti_replica *self, const struct dti_applying *a,
-                                     double learning_rate, double factor)
+ditto_status dti_step_over_hosts(const struct dti_step_over_hosts *step)
 {
-    struct step_call call = { .self = self, .applying = a, .learning_rate = learning_rate, .factor = factor };
-    for (; call.variable < a->optimizer->count; call.variable++)
-        DTI_TRY(dti_ask_owners(&(struct dti_asking){ .v = a->optimizer->variable[call.variable],
-                                                     .own = nothing,
-                                                     .put = ask_for_step,
-                                                     .context = &call }));
-    return DITTO_OK;
+    const ditto_optimizer *o = step->applying->optimizer;
+    struct dti_asking *asking = calloc(o->count, sizeof *asking);
+    struct step_of_variable *each = calloc(o->count, sizeof *each);
+    ditto_status status = DITTO_OK;
+    if (asking == NULL || each == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a step of \"%s\", which has %u variables",
+                          o->name, o->count);
+    for (uint32_t k = 0; status == DITTO_OK && k < o->count; k++) {
+        each[k] = (struct step_of_variable){ step, k };
+        asking[k] = (struct dti_asking){
+            .v = o->variable[k], .own = take_own_part, .put = ask_for_step, .context = &each[k]
+        };
+    }
+    if (status == DITTO_OK)
+        status = dti_ask_owners_of_all(asking, o->count);
+    free(asking);
+    free(each);
+    return status;
 }
 
 static ditto_status take_number(void *context, uint32_t host, struct dti_bytes_reader *answer)

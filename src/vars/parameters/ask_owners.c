@@ -34,55 +34,86 @@ void dti_put_shards_of(struct dti_bytes *to, const ditto_variable *v, uint32_t h
 
 /* The questions of one operation. */
 struct asked {
-    const struct dti_asking *asking;
+    const struct dti_asking *asking; /* [count] */
+    uint32_t count, hosts;
     struct dti_questions *questions;
-    struct dti_asked_host *question; /* [hosts] */
-    bool *has_begun;                 /* [hosts] */
+    struct dti_asked_host *question; /* [count][hosts] */
+    bool *has_begun;                 /* [count][hosts] */
     ditto_status status;             /* the first error, */
     ditto_error error;               /* and its record */
 };
 
-static void note(struct asked *a, ditto_status status)
+static void note(struct asked *a, const ditto_variable *v, ditto_status status)
 {
     if (status == DITTO_OK || a->status != DITTO_OK)
         return;
-    a->status = dti_where(status, "\"%s\"", a->asking->v->name);
+    a->status = dti_where(status, "\"%s\"", v->name);
     a->error = *dti_error_get();
 }
 
-static void begin(struct asked *a, uint32_t hosts)
+/* Asks the other owners of a variable. */
+static void begin(struct asked *a, uint32_t k)
 {
-    const struct dti_asking *asking = a->asking;
+    const struct dti_asking *asking = &a->asking[k];
     const ditto_variable *v = asking->v;
+    bool *has_begun = a->has_begun + (size_t)k * a->hosts;
     for (uint32_t i = 0; i < v->pieces; i++)
-        a->has_begun[v->host_of_piece[i]] = true; /* it is to begin */
-    for (uint32_t h = 0; h < hosts; h++) {
+        has_begun[v->host_of_piece[i]] = true; /* it is to begin */
+    for (uint32_t h = 0; h < a->hosts; h++) {
         struct dti_bytes request = { 0 };
-        if (!a->has_begun[h] || h == v->own_host)
+        has_begun[h] = has_begun[h] && h != v->own_host && asking->put(asking->context, h, &request);
+        if (!has_begun[h])
             continue;
-        a->has_begun[h] = asking->put(asking->context, h, &request);
-        if (!a->has_begun[h])
-            continue;
-        ditto_status status = dti_question_ask(a->questions, h, &request, &a->question[h]);
-        a->has_begun[h] = status == DITTO_OK;
-        note(a, status);
+        ditto_status status = dti_question_ask(a->questions, h, &request,
+                                               &a->question[(size_t)k * a->hosts + h]);
+        has_begun[h] = status == DITTO_OK;
+        note(a, v, status);
     }
 }
 
-static void end(struct asked *a, uint32_t hosts)
+/* Waits for the answers. */
+static void end(struct asked *a, uint32_t k)
 {
-    const struct dti_asking *asking = a->asking;
-    for (uint32_t h = 0; h < hosts; h++) {
+    const struct dti_asking *asking = &a->asking[k];
+    for (uint32_t h = 0; h < a->hosts; h++) {
         struct dti_bytes_reader answer;
         void *data;
-        if (!a->has_begun[h] || h == asking->v->own_host)
+        if (!a->has_begun[(size_t)k * a->hosts + h])
             continue;
-        ditto_status status = dti_question_await(a->questions, &a->question[h], &answer, &data);
+        ditto_status status = dti_question_await(a->questions, &a->question[(size_t)k * a->hosts + h],
+                                                 &answer, &data);
         if (status == DITTO_OK && asking->take != NULL)
             status = asking->take(asking->context, h, &answer);
         free(data);
-        note(a, status);
+        note(a, asking->v, status);
     }
+}
+
+static void do_own(const struct dti_asking *asking, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        asking[k].own(asking[k].context);
+}
+
+static ditto_status ask(struct asked *a)
+{
+    a->question = calloc((size_t)a->count * a->hosts, sizeof *a->question);
+    a->has_begun = calloc((size_t)a->count * a->hosts, sizeof *a->has_begun);
+    if (a->question == NULL || a->has_begun == NULL) {
+        a->status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to ask %u hosts for %u variables", a->hosts,
+                             a->count);
+    } else {
+        for (uint32_t k = 0; k < a->count; k++)
+            begin(a, k);
+        do_own(a->asking, a->count);
+        for (uint32_t k = 0; k < a->count; k++)
+            end(a, k);
+        if (a->status != DITTO_OK)
+            dti_error_set(&a->error);
+    }
+    free(a->question);
+    free(a->has_begun);
+    return a->status;
 }
 
 static ditto_status fail_closed(const ditto_variable *v)
@@ -94,44 +125,33 @@ static ditto_status fail_closed(const ditto_variable *v)
         v->name);
 }
 
+/* Returns true if this host has all shards of the variable. */
 static bool has_all(const ditto_variable *v)
 {
     uint32_t i = 0;
-    while (i < v->pieces && dti_owns_piece(v, i))
+    while (v->host_of_piece != NULL && i < v->pieces && dti_owns_piece(v, i))
         i++;
-    return i == v->pieces;
+    return v->host_of_piece == NULL || i == v->pieces;
+}
+
+ditto_status dti_ask_owners_of_all(const struct dti_asking *asking, uint32_t count)
+{
+    const struct dti_owners *owners = dti_vars_storage(asking->v->team)->owners;
+    uint32_t k = 0;
+    while (k < count && has_all(asking[k].v))
+        k++;
+    if (k < count && dti_questions_are_open(owners->questions))
+        return ask(&(struct asked){
+            .asking = asking, .count = count, .hosts = owners->hosts, .questions = owners->questions });
+    if (k < count && !asking->works_closed)
+        return fail_closed(asking[k].v);
+    do_own(asking, count);
+    return DITTO_OK;
 }
 
 ditto_status dti_ask_owners(const struct dti_asking *asking)
 {
-    const ditto_variable *v = asking->v;
-    if (v->host_of_piece == NULL || has_all(v)) {
-        asking->own(asking->context);
-        return DITTO_OK;
-    }
-    const struct dti_owners *owners = dti_vars_storage(v->team)->owners;
-    if (!dti_questions_are_open(owners->questions)) {
-        if (!asking->works_closed)
-            return fail_closed(v);
-        asking->own(asking->context);
-        return DITTO_OK;
-    }
-    struct asked a = { .asking = asking, .questions = owners->questions };
-    a.question = calloc(owners->hosts, sizeof *a.question);
-    a.has_begun = calloc(owners->hosts, sizeof *a.has_begun);
-    if (a.question == NULL || a.has_begun == NULL) {
-        a.status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to ask %u hosts for \"%s\"", owners->hosts,
-                            v->name);
-    } else {
-        begin(&a, owners->hosts);
-        asking->own(asking->context);
-        end(&a, owners->hosts);
-        if (a.status != DITTO_OK)
-            dti_error_set(&a.error);
-    }
-    free(a.question);
-    free(a.has_begun);
-    return a.status;
+    return dti_ask_owners_of_all(asking, 1);
 }
 
 ditto_status dti_ask_host(const ditto_variable *v, uint32_t host, const struct dti_parameter_request *request,

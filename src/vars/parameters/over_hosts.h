@@ -88,6 +88,10 @@ struct dti_asking {
  * done their part then. */
 ditto_status dti_ask_owners(const struct dti_asking *asking);
 
+/* The same for `count` variables of one strategy, and for all of them at once. The own parts are done one
+ * after the other. works_closed is that of the first. */
+ditto_status dti_ask_owners_of_all(const struct dti_asking *asking, uint32_t count);
+
 /* Asks one host. If take is not NULL, it reads the answer. Returns the same errors. */
 ditto_status dti_ask_host(const ditto_variable *v, uint32_t host, const struct dti_parameter_request *request,
                           ditto_status (*take)(void *context, uint32_t host, struct dti_bytes_reader *answer),
