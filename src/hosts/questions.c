@@ -124,8 +124,11 @@ ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, st
     *question = (struct dti_asked_host){ .host = host, .limit_ns = dti_deadline_at(&deadline) };
     ditto_status status = dti_bytes_status(request);
     if (status == DITTO_OK && request->length > DITTO_WIRE_MOST_BYTES)
-        status = DTI_FAIL(DITTO_ERR_RANGE, "a request of %zu bytes to host %u: a message has at most %zu",
-                          request->length, host, DITTO_WIRE_MOST_BYTES);
+        status = DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "a request of %zu bytes to host %u: a message has at most %zu. Give variables fewer "
+            "elements, or the call fewer rows",
+            request->length, host, DITTO_WIRE_MOST_BYTES);
     if (status == DITTO_OK) {
         pthread_mutex_lock(&questions->lock);
         status = begin(questions, question, request);
@@ -219,8 +222,11 @@ static void answer(struct dti_questions *questions, uint32_t from, const struct 
     if (status == DITTO_OK)
         status = dti_bytes_status(&bytes);
     if (status == DITTO_OK && bytes.length > DITTO_WIRE_MOST_BYTES)
-        status = DTI_FAIL(DITTO_ERR_RANGE, "an answer of %zu bytes: a message has at most %zu", bytes.length,
-                          DITTO_WIRE_MOST_BYTES);
+        status = DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "an answer of %zu bytes: a message has at most %zu. Give variables fewer elements, or "
+            "the call fewer rows",
+            bytes.length, DITTO_WIRE_MOST_BYTES);
     if (status != DITTO_OK) {
         dti_bytes_free(&bytes);
         dti_bytes_put_status(&bytes, status);

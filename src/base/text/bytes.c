@@ -102,6 +102,6 @@ uint64_t dti_bytes_get_at_most(struct dti_bytes_reader *from, uint64_t most)
 
 ditto_status dti_bytes_reader_status(const struct dti_bytes_reader *from)
 {
-    return from->failed ? DTI_FAIL(DITTO_ERR_CORRUPT, "the iterator's state is truncated or damaged")
+    return from->failed ? DTI_FAIL(DITTO_ERR_CORRUPT, "a state or message is truncated or damaged")
                         : DITTO_OK;
 }

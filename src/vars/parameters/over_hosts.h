@@ -101,8 +101,9 @@ ditto_status dti_ask_host(const ditto_variable *v, uint32_t host, const struct d
  * together. `what` is "variables" or "optimizers". */
 ditto_status dti_parameters_check_begun(const struct dti_team *team, const char *what);
 
-/* Computes a number that is equal on two hosts if they have the same variables and optimizers. Cross context.
- * */
+/* Computes a number that is equal on two hosts if they have the same variables and optimizers. Initial values
+ * are not compared, because each host computes those of its own shards, nor are functions of the program.
+ * Cross context. */
 ditto_status dti_parameters_digest(struct dti_team *team, uint64_t *digest);
 
 /* -- answer.c -- */
