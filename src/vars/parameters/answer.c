@@ -175,38 +175,26 @@ static size_t bytes_of_group(const struct dti_parameter_group *g, uint32_t piece
     return sum;
 }
 
-static ditto_status save_group(struct answering *a, const struct dti_parameter_group *g)
+static ditto_status save_shard(struct answering *a, const struct dti_parameter_group *g, uint32_t piece)
 {
-    for (uint32_t piece = 0; piece < g->v->pieces; piece++) {
-        uint64_t version;
-        if (!dti_owns_piece(g->v, piece))
-            continue;
-        char *room = dti_bytes_room(a->answer, sizeof version + bytes_of_group(g, piece, false));
-        if (room == NULL)
-            return dti_bytes_status(a->answer);
-        char *at = room + sizeof version;
-        version = dti_group_save_shard(g, piece, next_place, &at);
-        memcpy(room, &version, sizeof version);
-    }
+    uint64_t version;
+    char *room = dti_bytes_room(a->answer, sizeof version + bytes_of_group(g, piece, false));
+    if (room == NULL)
+        return dti_bytes_status(a->answer);
+    char *at = room + sizeof version;
+    version = dti_group_save_shard(g, piece, next_place, &at);
+    memcpy(room, &version, sizeof version);
     return DITTO_OK;
 }
 
-static ditto_status restore_group(struct answering *a, struct dti_parameter_group *g)
+static ditto_status restore_shard(struct answering *a, struct dti_parameter_group *g, uint32_t piece)
 {
     g->restored = (enum dti_restored)a->request->flag;
-    g->num_versions = a->request->versions;
-    g->versions = g->num_versions <= SIZE_MAX / sizeof *g->versions
-                      ? take(a, g->num_versions * sizeof *g->versions)
-                      : NULL;
-    if (g->versions == NULL || (g->restored == DTI_VERSIONS_GIVEN && g->num_versions == 0))
-        return fail_corrupt("has fewer versions than it says");
-    for (uint32_t piece = 0; piece < g->v->pieces; piece++) {
-        if (!dti_owns_piece(g->v, piece))
-            continue;
-        if (bytes_of_group(g, piece, true) > (size_t)(a->end - a->at))
-            return fail_corrupt("has fewer elements than its shards");
-        dti_group_restore_shard(g, piece, next_section, a);
-    }
+    g->versions = &a->request->version;
+    g->num_versions = 1;
+    if (bytes_of_group(g, piece, true) > (size_t)(a->end - a->at))
+        return fail_corrupt("has fewer elements than its shard");
+    dti_group_restore_shard(g, piece, next_section, a);
     return DITTO_OK;
 }
 
@@ -243,8 +231,12 @@ static ditto_status use_group(struct answering *a)
     if (list == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a request of another host");
     ditto_status status = list_group(a, list, &g, &held);
+    uint64_t piece = a->request->piece;
+    if (status == DITTO_OK && (piece >= g.v->pieces || !dti_owns_piece(g.v, (uint32_t)piece)))
+        status = fail_corrupt("names a shard that this host does not have");
     if (status == DITTO_OK)
-        status = a->request->what == DTI_ASK_SAVE ? save_group(a, &g) : restore_group(a, &g);
+        status = a->request->what == DTI_ASK_SAVE ? save_shard(a, &g, (uint32_t)piece)
+                                                  : restore_shard(a, &g, (uint32_t)piece);
     free(list);
     return status;
 }

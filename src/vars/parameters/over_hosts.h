@@ -7,7 +7,8 @@
  * versions and updates are those of one host.
  *
  * A question names variables and optimizers by their numbers (registry.h), and concerns all shards of the
- * variable that the owner has. It is a request of fixed length, and what belongs to it (sections).
+ * variable that the owner has. SAVE and RESTORE concern one shard, because slots make it longer. A question is
+ * a request of fixed length, and what belongs to it (sections).
  *
  *     what      variable    behind the request                          answer
  *     READ      number                                                  version and elements of each shard
@@ -15,8 +16,8 @@
  *     WRITE     number      elements of each shard
  *     LOOKUP    number      numbers of rows                             version of each shard, rows
  *     SCATTER   number      numbers of rows, rows
- *     SAVE      `count`     numbers of the variables                    version and elements of each shard
- *     RESTORE   `count`     numbers, versions, elements of each shard
+ *     SAVE      `count`     numbers of the variables                    version and elements of one shard
+ *     RESTORE   `count`     numbers, elements of one shard
  *     STEP      optimizer   gradient of each shard of variable `count`
  *     NUMBER    optimizer                                               number of the step, or 0
  *
@@ -46,10 +47,10 @@ struct dti_parameter_request {
                           * NUMBER: has_read_steps */
     uint64_t number;     /* of the variable or optimizer */
     uint64_t count;      /* of rows, or of variables; of STEP: which variable of the optimizer */
-    uint64_t versions;   /* of RESTORE: how many are given */
+    uint64_t piece;      /* SAVE, RESTORE: the shard */
+    uint64_t version;    /* RESTORE: the version that the shard gets */
     int64_t steps;       /* STEP: number of the step. NUMBER: read_steps */
     double rate, factor; /* STEP: learning rate, and the factor of clipping */
-    uint64_t unused;
 };
 
 /* What RESTORE does to the versions of the shards. */

@@ -46,8 +46,6 @@ void dti_group_restore_shard(const struct dti_parameter_group *g, uint32_t piece
     dti_shard_unlock(g->v, piece);
 }
 
-/* -- all shards of a group -- */
-
 static char *place_in_value(void *context, const struct dti_parameter_value *value, uint32_t piece)
 {
     (void)context;
@@ -71,87 +69,130 @@ static struct dti_parameter_group group_of(const struct dti_parameter_value *lis
     return g;
 }
 
-static void put_group(struct dti_bytes *to, const struct dti_parameter_group *g, enum dti_ask what)
+/* -- all shards of a group. Other hosts are asked for each of their shards, for all of them at once -- */
+
+struct shard_of_group {
+    const struct dti_parameter_group *g;
+    uint32_t piece;
+};
+
+static bool is_on(const struct shard_of_group *s, uint32_t host)
 {
-    dti_put_request(to,
-                    &(struct dti_parameter_request){
-                        .what = what, .flag = g->restored, .count = g->count, .versions = g->num_versions });
+    return s->g->v->host_of_piece[s->piece] == host;
+}
+
+static void put_request(struct dti_bytes *to, const struct shard_of_group *s, enum dti_ask what)
+{
+    const struct dti_parameter_group *g = s->g;
+    struct dti_parameter_request request = {
+        .what = what, .flag = g->restored, .count = g->count, .piece = s->piece
+    };
+    if (what == DTI_ASK_RESTORE && g->restored == DTI_VERSIONS_GIVEN)
+        request.version = dti_restored_version(g->versions, g->num_versions, g->v->pieces, s->piece);
+    dti_put_request(to, &request);
     for (size_t i = 0; i < g->count; i++)
         dti_put_section(to, &g->list[i].variable->stamp, sizeof g->list[i].variable->stamp);
 }
 
+/* Asks with the functions of `how`, whose context is a shard. */
+static ditto_status ask_for_all_shards(const struct dti_parameter_group *g, const struct dti_asking *how)
+{
+    if (g->v->host_of_piece == NULL) { /* over one host nothing is allocated, so nothing fails */
+        for (uint32_t piece = 0; piece < g->v->pieces; piece++)
+            how->own(&(struct shard_of_group){ g, piece });
+        return DITTO_OK;
+    }
+    struct dti_asking *asking = calloc(g->v->pieces, sizeof *asking);
+    struct shard_of_group *shard = calloc(g->v->pieces, sizeof *shard);
+    ditto_status status = DITTO_OK;
+    if (asking == NULL || shard == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %u shards of \"%s\"", g->v->pieces,
+                          g->v->name);
+    for (uint32_t piece = 0; status == DITTO_OK && piece < g->v->pieces; piece++) {
+        shard[piece] = (struct shard_of_group){ g, piece };
+        asking[piece] = *how;
+        asking[piece].v = g->v;
+        asking[piece].context = &shard[piece];
+    }
+    if (status == DITTO_OK)
+        status = dti_ask_owners_of_all(asking, g->v->pieces);
+    free(asking);
+    free(shard);
+    return status;
+}
+
 /* -- saving -- */
+
+/* The versions of a group that is saved are taken here. */
+static void keep_version(const struct shard_of_group *s, uint64_t version)
+{
+    if (s->g->restored == DTI_VERSIONS_GIVEN)
+        ((uint64_t *)(uintptr_t)s->g->versions)[s->piece] = version;
+}
 
 static void save_own(void *context)
 {
-    const struct dti_parameter_group *g = context;
-    for (uint32_t piece = 0; piece < g->v->pieces; piece++) {
-        if (!dti_owns_piece(g->v, piece))
-            continue;
-        uint64_t version = dti_group_save_shard(g, piece, place_in_value, NULL);
-        if (g->restored == DTI_VERSIONS_GIVEN) /* they are taken here */
-            ((uint64_t *)(uintptr_t)g->versions)[piece] = version;
-    }
+    const struct shard_of_group *s = context;
+    if (dti_owns_piece(s->g->v, s->piece))
+        keep_version(s, dti_group_save_shard(s->g, s->piece, place_in_value, NULL));
 }
 
 static bool ask_to_save(void *context, uint32_t host, struct dti_bytes *request)
 {
-    (void)host;
-    put_group(request, context, DTI_ASK_SAVE);
+    if (!is_on(context, host))
+        return false;
+    put_request(request, context, DTI_ASK_SAVE);
     return true;
 }
 
 static ditto_status take_saved(void *context, uint32_t host, struct dti_bytes_reader *answer)
 {
-    const struct dti_parameter_group *g = context;
-    for (uint32_t piece = 0; piece < g->v->pieces; piece++) {
-        uint64_t version;
-        if (g->v->host_of_piece[piece] != host)
-            continue;
-        dti_bytes_get(answer, &version, sizeof version);
-        if (g->restored == DTI_VERSIONS_GIVEN)
-            ((uint64_t *)(uintptr_t)g->versions)[piece] = version;
-        for (size_t i = 0; i < g->count; i++)
-            if (dti_group_bytes(g->list[i].variable, piece) != 0)
-                dti_bytes_get(answer, place_in_value(NULL, &g->list[i], piece),
-                              dti_group_bytes(g->list[i].variable, piece));
-    }
+    const struct shard_of_group *s = context;
+    const struct dti_parameter_group *g = s->g;
+    uint64_t version;
+    (void)host;
+    dti_bytes_get(answer, &version, sizeof version);
+    keep_version(s, version);
+    for (size_t i = 0; i < g->count; i++)
+        if (dti_group_bytes(g->list[i].variable, s->piece) != 0)
+            dti_bytes_get(answer, place_in_value(NULL, &g->list[i], s->piece),
+                          dti_group_bytes(g->list[i].variable, s->piece));
     return dti_bytes_reader_status(answer);
 }
 
 static ditto_status save_group(struct dti_parameter_group *g)
 {
-    return dti_ask_owners(&(struct dti_asking){
-        .v = g->v, .own = save_own, .put = ask_to_save, .take = take_saved, .context = g });
+    return ask_for_all_shards(
+        g, &(struct dti_asking){ .own = save_own, .put = ask_to_save, .take = take_saved });
 }
 
 /* -- restoring -- */
 
 static void restore_own(void *context)
 {
-    const struct dti_parameter_group *g = context;
-    for (uint32_t piece = 0; piece < g->v->pieces; piece++)
-        if (dti_owns_piece(g->v, piece))
-            dti_group_restore_shard(g, piece, place_in_value, NULL);
+    const struct shard_of_group *s = context;
+    if (dti_owns_piece(s->g->v, s->piece))
+        dti_group_restore_shard(s->g, s->piece, place_in_value, NULL);
 }
 
 static bool ask_to_restore(void *context, uint32_t host, struct dti_bytes *request)
 {
-    const struct dti_parameter_group *g = context;
-    put_group(request, g, DTI_ASK_RESTORE);
-    dti_put_section(request, g->versions, g->num_versions * sizeof *g->versions);
-    for (uint32_t piece = 0; piece < g->v->pieces; piece++)
-        for (size_t i = 0; g->v->host_of_piece[piece] == host && i < g->count; i++)
-            if (dti_group_bytes(g->list[i].variable, piece) != 0)
-                dti_put_section(request, place_in_value(NULL, &g->list[i], piece),
-                                dti_group_bytes(g->list[i].variable, piece));
+    const struct shard_of_group *s = context;
+    const struct dti_parameter_group *g = s->g;
+    if (!is_on(s, host))
+        return false;
+    put_request(request, s, DTI_ASK_RESTORE);
+    for (size_t i = 0; i < g->count; i++)
+        if (dti_group_bytes(g->list[i].variable, s->piece) != 0)
+            dti_put_section(request, place_in_value(NULL, &g->list[i], s->piece),
+                            dti_group_bytes(g->list[i].variable, s->piece));
     return true;
 }
 
 static ditto_status restore_group(struct dti_parameter_group *g)
 {
-    return dti_ask_owners(&(struct dti_asking){
-        .v = g->v, .own = restore_own, .put = ask_to_restore, .context = g, .works_closed = true });
+    return ask_for_all_shards(
+        g, &(struct dti_asking){ .own = restore_own, .put = ask_to_restore, .works_closed = true });
 }
 
 /* -- all groups of a list -- */
