@@ -45,6 +45,7 @@ struct correspondent {
 };
 
 struct dti_post {
+    struct dti_kept kept; /* first */
     ditto_cluster *cluster;
     struct dti_mail_handler handler;
     struct correspondent *peer; /* [hosts] */
@@ -113,29 +114,34 @@ static struct letter *take_letters(struct dti_post *post)
     return letters;
 }
 
-/* Begins to send what waits. Mail to a lost host is dropped. */
+/* Notes that a host is lost, which tell_of_loss tells. */
+static void note_loss(struct dti_post *post, uint32_t host)
+{
+    /* relaxed: nothing else is published. */
+    atomic_store_explicit(&post->peer[host].is_lost, true, memory_order_relaxed);
+}
+
+/* Begins to send what waits. Mail to a lost host is dropped. A host that cannot be sent all its mail is lost,
+ * because what follows would have no meaning. */
 static bool begin_sending(struct dti_post *post)
 {
     bool any = false;
     for (struct letter *letter = take_letters(post), *next; letter != NULL; letter = next) {
         next = letter->next;
         any = true;
-        if (dti_post_has_lost(post, letter->to) ||
-            dti_send_mail(post->cluster, letter->to, &letter->frame, sizeof letter->frame,
-                          &letter->of_frame) != DITTO_OK) {
-            free_letter(letter);
-            continue;
-        }
-        if (letter->frame.bytes != 0)
-            (void)dti_send_mail(post->cluster, letter->to, letter->data, letter->frame.bytes,
-                                &letter->of_data);
-        letter->next = post->sending;
+        if (!dti_post_has_lost(post, letter->to) &&
+            (dti_send_mail(post->cluster, letter->to, &letter->frame, sizeof letter->frame,
+                           &letter->of_frame) != DITTO_OK ||
+             (letter->frame.bytes != 0 && dti_send_mail(post->cluster, letter->to, letter->data,
+                                                        letter->frame.bytes, &letter->of_data) != DITTO_OK)))
+            note_loss(post, letter->to);
+        letter->next = post->sending; /* end_sending frees it */
         post->sending = letter;
     }
     return any;
 }
 
-/* Frees what was sent. */
+/* Frees what was sent, or dropped. */
 static bool end_sending(struct dti_post *post)
 {
     bool any = false;
@@ -144,6 +150,8 @@ static bool end_sending(struct dti_post *post)
             at = &letter->next;
             continue;
         }
+        if (letter->of_frame.status != DITTO_OK || letter->of_data.status != DITTO_OK)
+            note_loss(post, letter->to);
         *at = letter->next;
         free_letter(letter);
         any = true;
@@ -165,7 +173,7 @@ static void begin_receiving(struct dti_post *post, uint32_t host)
                          : dti_receive_mail(post->cluster, host, &c->frame, sizeof c->frame, &c->receive);
     c->has_begun = status == DITTO_OK;
     if (status != DITTO_OK)
-        atomic_store_explicit(&c->is_lost, true, memory_order_relaxed);
+        note_loss(post, host);
 }
 
 /* Delivers the mail that is complete. */
@@ -191,6 +199,8 @@ static bool look_at(struct dti_post *post, uint32_t host)
     if (!c->has_begun || c->receive.is_unfinished)
         return false;
     c->has_begun = false;
+    if (c->loss_is_told)
+        return true; /* this was under way */
     bool is_broken = c->receive.status != DITTO_OK;
     if (!is_broken && !c->has_data && c->frame.bytes != 0) {
         c->data = c->frame.bytes <= DITTO_WIRE_MOST_BYTES ? malloc(c->frame.bytes) : NULL;
@@ -199,24 +209,25 @@ static bool look_at(struct dti_post *post, uint32_t host)
         deliver(post, host);
     }
     if (is_broken)
-        atomic_store_explicit(&c->is_lost, true, memory_order_relaxed);
+        note_loss(post, host);
     begin_receiving(post, host);
     return true;
 }
 
 /* -- the postman: losses -- */
 
-/* Tells of a lost host, once, and gives up what it would have sent. */
+/* Tells of a lost host, once, and gives up what it would have sent. A receive that cannot be withdrawn has
+ * taken a message, and ends when the wire is done with it. */
 static bool tell_of_loss(struct dti_post *post, uint32_t host)
 {
     struct correspondent *c = &post->peer[host];
     if (dti_life_line_has_lost_host(post->cluster, host))
-        atomic_store_explicit(&c->is_lost, true, memory_order_relaxed);
+        note_loss(post, host);
     if (!dti_post_has_lost(post, host) || c->loss_is_told)
         return false;
     c->loss_is_told = true;
-    if (c->has_begun)
-        (void)dti_withdraw(post->cluster, &c->receive);
+    if (c->has_begun && dti_withdraw(post->cluster, &c->receive))
+        c->has_begun = false;
     if (!c->has_left)
         post->handler.lose(post->handler.context, host);
     return true;
@@ -224,13 +235,21 @@ static bool tell_of_loss(struct dti_post *post, uint32_t host)
 
 /* -- the postman -- */
 
-/* Returns true if nothing is left to send, and each host has taken leave or is lost. */
+/* Returns true if the post cannot be closed because of a host. The wire still uses the memory of a receive
+ * that has begun. */
+static bool is_awaited(const struct dti_post *post, uint32_t host)
+{
+    const struct correspondent *c = &post->peer[host];
+    return c->has_begun || (!c->has_left && !dti_post_has_lost(post, host));
+}
+
+/* Returns true if nothing is left to send, each host has taken leave or is lost, and nothing is received. */
 static bool is_complete(struct dti_post *post)
 {
     if (!atomic_load_explicit(&post->is_closing, memory_order_acquire)) /* pairs with dti_post_close */
         return false;
     for (uint32_t h = 0; h < post->cluster->wire.num_hosts; h++)
-        if (h != post->cluster->wire.host && !post->peer[h].has_left && !dti_post_has_lost(post, h))
+        if (h != post->cluster->wire.host && is_awaited(post, h))
             return false;
     pthread_mutex_lock(&post->lock);
     bool is_empty = post->waiting == NULL;
@@ -342,9 +361,13 @@ static ditto_status fail_late(const struct dti_post *post, uint32_t timeout_ms)
     bool late[DTI_MAX_HOSTS] = { false };
     struct dti_text text = { set, sizeof set, 0 };
     for (uint32_t h = 0; h < post->cluster->wire.num_hosts; h++)
-        late[h] = h != post->cluster->wire.host && !post->peer[h].has_left && !dti_post_has_lost(post, h);
+        late[h] = h != post->cluster->wire.host && is_awaited(post, h);
+    for (const struct letter *letter = post->sending; letter != NULL; letter = letter->next)
+        late[letter->to] = true;
     dti_text_add_set(&text, late, post->cluster->wire.num_hosts, 0);
-    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "waited %u ms until these hosts took leave: %s", timeout_ms, set);
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                    "waited %u ms until these hosts took leave, or the last messages to them were sent: %s",
+                    timeout_ms, set);
 }
 
 ditto_status dti_post_close(struct dti_post *post, uint32_t timeout_ms)
@@ -362,7 +385,8 @@ ditto_status dti_post_close(struct dti_post *post, uint32_t timeout_ms)
     pthread_join(post->thread, NULL);
     if (post->is_late) {
         dti_cluster_poison(post->cluster);
-        return fail_late(post, timeout_ms); /* the wire may still use the memory of the post */
+        dti_cluster_keep_memory(post->cluster, &post->kept); /* the wire may still use it */
+        return fail_late(post, timeout_ms);
     }
     release(post);
     return status;
