@@ -116,19 +116,23 @@ ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_sch
     const ditto_cluster *cluster = w->coordinator->strategy->hosts->cluster;
     struct dti_bytes bytes = { 0 };
     dti_encode_function(&bytes, item->function->name, item->remote != NULL, item->arguments);
-    ditto_status status = dti_bytes_status(&bytes);
-    if (status != DITTO_OK) {
+    if (bytes.failed) {
         dti_bytes_free(&bytes);
-        return status;
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to send the arguments of \"%s\" to host %u (%s)",
+                        item->function->name, w->host, ditto_cluster_host_name(cluster, w->host));
     }
     atomic_store_explicit(&w->reply, REPLY_AWAITED, memory_order_release); /* pairs with is_awaited */
-    status = dti_questions_send(
+    ditto_status status = dti_questions_send(
         w->coordinator->strategy->workers->questions, w->host,
         &(struct dti_mail){
             .kind = DTI_MAIL_FUNCTION, .id = w->index, .data = bytes.data, .bytes = bytes.length });
     if (status == DITTO_OK && !await_reply(w)) {
         *is_lost = true;
         status = fail_lost(w);
+    } else if (status == DITTO_OK && w->reply_data == NULL) {
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                          "no memory for the result that host %u (%s) has sent, %zu bytes", w->host,
+                          ditto_cluster_host_name(cluster, w->host), w->reply_bytes);
     } else if (status == DITTO_OK) {
         status = dti_decode_result(w->reply_data, w->reply_bytes, w->host,
                                    ditto_cluster_host_name(cluster, w->host), result);

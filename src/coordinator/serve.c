@@ -9,6 +9,7 @@
 #include "values/values.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* What a host that serves waits for. */
 enum { SERVING, END_CAME, HOST_0_LOST };
@@ -20,19 +21,33 @@ struct serving {
 
 /* -- results -- */
 
-static void send_result(struct ditto_coordinator *c, uint32_t worker, ditto_status status,
-                        const struct dti_copied *result)
+static ditto_status try_to_send(struct ditto_coordinator *c, uint32_t worker, ditto_status status,
+                                const struct dti_copied *result)
 {
     struct dti_bytes bytes = { 0 };
     dti_encode_result(&bytes, status, result);
-    if (dti_bytes_status(&bytes) != DITTO_OK) { /* then there is no memory for this either, most likely */
+    if (bytes.failed) {
         dti_bytes_free(&bytes);
-        dti_encode_result(&bytes, DITTO_ERR_NO_MEMORY, NULL);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to send a result to host 0");
     }
-    (void)dti_questions_send(
+    return dti_questions_send(
         c->strategy->workers->questions, 0,
         &(struct dti_mail){
             .kind = DTI_MAIL_RESULT, .id = worker, .data = bytes.data, .bytes = bytes.length });
+}
+
+/* If a result cannot be sent, host 0 gets the error instead. It waits for one or the other, so this is tried
+ * until there is memory for a short message. */
+static void send_result(struct ditto_coordinator *c, uint32_t worker, ditto_status status,
+                        const struct dti_copied *result)
+{
+    const struct timespec millisecond = { 0, 1000000 };
+    ditto_status sent = try_to_send(c, worker, status, result);
+    while (sent == DITTO_ERR_NO_MEMORY || sent == DITTO_ERR_RANGE) {
+        sent = try_to_send(c, worker, sent, NULL);
+        if (sent != DITTO_OK)
+            nanosleep(&millisecond, NULL);
+    }
 }
 
 /* The function has ended, or was cancelled because this host ends. The caller has a reference of its own. */
@@ -55,6 +70,9 @@ static ditto_status push(struct ditto_coordinator *c, uint32_t worker, const str
     struct dti_scheduled item = { .attempts = 0 };
     bool wanted;
     uint64_t ticket;
+    if (mail->data == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the arguments of a function, %zu bytes",
+                        mail->bytes);
     DTI_TRY(dti_decode_function(mail->data, mail->bytes, name, &wanted, &item.arguments));
     item.function = dti_function_find(name);
     ditto_status status = item.function != NULL ? dti_remote_make(c->strategy, c, &item.remote)

@@ -36,7 +36,7 @@ struct letter {
 struct correspondent {
     struct dti_transfer receive;
     bool has_begun; /* the receive */
-    bool has_data;  /* the receive is that of `data`, and not of `frame` */
+    bool has_data;  /* the receive is that of the bytes that `frame` announces, and not of a frame */
     bool has_left;  /* the host has taken leave */
     struct mail_frame frame;
     void *data;
@@ -83,10 +83,14 @@ bool dti_post_has_lost(const struct dti_post *post, uint32_t host)
 
 ditto_status dti_post_send(struct dti_post *post, uint32_t to, const struct dti_mail *mail)
 {
-    struct letter *letter = calloc(1, sizeof *letter);
+    bool fits = mail->bytes <= DITTO_WIRE_MOST_BYTES;
+    struct letter *letter = fits ? calloc(1, sizeof *letter) : NULL;
     if (letter == NULL) {
         free(mail->data);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a message to host %u", to);
+        return fits ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a message to host %u", to)
+                    : DTI_FAIL(DITTO_ERR_RANGE,
+                               "a message of %zu bytes to host %u: a wire carries at most %zu", mail->bytes,
+                               to, DITTO_WIRE_MOST_BYTES);
     }
     letter->to = to;
     letter->data = mail->data;
@@ -161,15 +165,16 @@ static bool end_sending(struct dti_post *post)
 
 /* -- the postman: receiving -- */
 
-/* Begins the receive that a host should have. If that fails, the wire has lost the host. */
+/* Begins the receive that a host should have. If that fails, the wire has lost the host. Without memory for
+ * the bytes, they are received with no capacity, so the wire drops them (RANGE). */
 static void begin_receiving(struct dti_post *post, uint32_t host)
 {
     struct correspondent *c = &post->peer[host];
     ditto_status status;
     if (c->has_begun || c->has_left || dti_post_has_lost(post, host))
         return;
-    c->has_data = c->data != NULL;
-    status = c->has_data ? dti_receive_mail(post->cluster, host, c->data, c->frame.bytes, &c->receive)
+    status = c->has_data ? dti_receive_mail(post->cluster, host, c->data,
+                                            c->data != NULL ? c->frame.bytes : 0, &c->receive)
                          : dti_receive_mail(post->cluster, host, &c->frame, sizeof c->frame, &c->receive);
     c->has_begun = status == DITTO_OK;
     if (status != DITTO_OK)
@@ -184,6 +189,7 @@ static void deliver(struct dti_post *post, uint32_t host)
         .kind = c->frame.kind, .id = c->frame.id, .data = c->data, .bytes = c->frame.bytes
     };
     c->data = NULL;
+    c->has_data = false;
     if (mail.kind == DTI_MAIL_LEAVE) {
         c->has_left = true;
         post->handler.leave(post->handler.context, host);
@@ -201,15 +207,15 @@ static bool look_at(struct dti_post *post, uint32_t host)
     c->has_begun = false;
     if (c->loss_is_told)
         return true; /* this was under way */
-    bool is_broken = c->receive.status != DITTO_OK;
-    if (!is_broken && !c->has_data && c->frame.bytes != 0) {
-        c->data = c->frame.bytes <= DITTO_WIRE_MOST_BYTES ? malloc(c->frame.bytes) : NULL;
-        is_broken = c->data == NULL; /* without memory the rest of the conversation cannot be read */
-    } else if (!is_broken) {
+    bool is_dropped = c->has_data && c->data == NULL && c->receive.status == DITTO_ERR_RANGE;
+    if ((c->receive.status != DITTO_OK && !is_dropped) || c->frame.bytes > DITTO_WIRE_MOST_BYTES) {
+        note_loss(post, host);
+    } else if (!c->has_data && c->frame.bytes != 0) {
+        c->has_data = true;
+        c->data = malloc(c->frame.bytes);
+    } else {
         deliver(post, host);
     }
-    if (is_broken)
-        note_loss(post, host);
     begin_receiving(post, host);
     return true;
 }

@@ -26,7 +26,7 @@ struct dti_post;
 struct dti_mail {
     uint32_t kind; /* not DTI_MAIL_LEAVE */
     uint64_t id;   /* what the kind makes of it */
-    void *data;    /* of malloc, or NULL */
+    void *data;    /* of malloc, or NULL. NULL with bytes means that there was no memory to receive them */
     size_t bytes;  /* at most DITTO_WIRE_MOST_BYTES */
 };
 
@@ -49,7 +49,8 @@ ditto_status dti_post_check(const ditto_cluster *cluster);
 ditto_status dti_post_open(ditto_cluster *cluster, const struct dti_mail_handler *handler,
                            struct dti_post **out);
 
-/* Sends mail, and takes over its data, also if it fails with NO_MEMORY. Any thread. Never waits. */
+/* Sends mail, and takes over its data, also if it fails. Returns RANGE if it is too long, and NO_MEMORY. Any
+ * thread. Never waits. */
 ditto_status dti_post_send(struct dti_post *post, uint32_t to, const struct dti_mail *mail);
 
 /* Returns true if the host is lost. Any thread. */

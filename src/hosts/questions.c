@@ -191,6 +191,10 @@ ditto_status dti_question_await(struct dti_questions *questions, struct dti_aske
                         questions->timeout_ms);
     if (atomic_load_explicit(&question->state, memory_order_relaxed) == QUESTION_LOST)
         return fail_unanswered(questions, question->host);
+    if (question->data == NULL && question->bytes != 0)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the answer of host %u (%s), %zu bytes",
+                        question->host, ditto_cluster_host_name(questions->cluster, question->host),
+                        question->bytes);
     *data = question->data;
     *answer = (struct dti_bytes_reader){ .at = question->data,
                                          .end = (const char *)question->data + question->bytes };
@@ -217,8 +221,11 @@ static void answer(struct dti_questions *questions, uint32_t from, const struct 
 {
     struct dti_bytes bytes = { 0 };
     dti_bytes_put_status(&bytes, DITTO_OK);
-    ditto_status status = questions->user.answer(questions->user.answer_context, request->data,
-                                                 request->bytes, &bytes);
+    ditto_status status = request->data == NULL && request->bytes != 0
+                              ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a request of %zu bytes",
+                                         request->bytes)
+                              : questions->user.answer(questions->user.answer_context, request->data,
+                                                       request->bytes, &bytes);
     if (status == DITTO_OK)
         status = dti_bytes_status(&bytes);
     if (status == DITTO_OK && bytes.length > DITTO_WIRE_MOST_BYTES)
