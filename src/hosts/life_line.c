@@ -83,7 +83,8 @@ bool dti_life_line_has_lost(const ditto_cluster *cluster)
 bool dti_life_line_has_lost_host(const ditto_cluster *cluster, uint32_t host)
 {
     const struct dti_life_line *l = cluster->life_line;
-    return l != NULL && atomic_load_explicit(&l->is_lost[host], memory_order_relaxed);
+    /* acquire: pairs with the release in lose, so that dti_life_line_fail finds a lost host. */
+    return l != NULL && atomic_load_explicit(&l->is_lost[host], memory_order_acquire);
 }
 
 static ditto_status fail_lost(const ditto_cluster *cluster, uint32_t host)
@@ -229,13 +230,16 @@ static void hear(struct dti_life_line *l, const struct dti_notice *notice)
 static void lose(struct dti_life_line *l, uint32_t host)
 {
     uint32_t none = 0;
-    /* Host 0 tells of each lost host. A host whose connection with host 0 breaks may also be told. */
-    if (atomic_exchange_explicit(&l->is_lost[host], true, memory_order_relaxed))
+    /* Host 0 tells of each lost host. A host whose connection with host 0 breaks may also be told. Only this
+     * thread writes it. */
+    if (atomic_load_explicit(&l->is_lost[host], memory_order_relaxed))
         return;
+    bool is_first = atomic_compare_exchange_strong_explicit(&l->lost, &none, host + 1, memory_order_relaxed,
+                                                            memory_order_relaxed);
+    atomic_store_explicit(&l->is_lost[host], true, memory_order_release); /* after `lost` */
     if (l->cluster->wire.host == 0)
         say_to_all(l, &(struct news){ .kind = NEWS_LOST, .host = host }, host);
-    if (!atomic_compare_exchange_strong_explicit(&l->lost, &none, host + 1, memory_order_relaxed,
-                                                 memory_order_relaxed))
+    if (!is_first)
         return;
     pthread_mutex_lock(&l->lock);
     if (l->stop != NULL) {
