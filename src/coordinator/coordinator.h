@@ -173,9 +173,9 @@ void dti_retire_late(struct ditto_coordinator *c);
  * begun too often. `why` is TIMED_OUT, or LOST if the worker's host is lost. */
 void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker,
                    ditto_status why);
-/* Retires a worker whose host is lost, and gives its function to another one. Returns false if the worker was
- * retired before. */
-bool dti_retire_lost(struct dti_function_worker *w);
+/* Retires a worker whose host is lost, and gives its function to another one. A function that was not sent to
+ * the host has not been begun there. Returns false if the worker was retired before. */
+bool dti_retire_lost(struct dti_function_worker *w, bool was_sent);
 /* Takes a function that was given back. */
 bool dti_take_returned(struct ditto_coordinator *c, struct dti_scheduled *item);
 /* Returns when the first function that runs now will be late, or DTI_NEVER. */

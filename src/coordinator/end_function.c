@@ -135,7 +135,7 @@ static void retire(struct ditto_coordinator *c, struct dti_function_worker *w, u
     dti_signal_callers(c);
 }
 
-bool dti_retire_lost(struct dti_function_worker *w)
+bool dti_retire_lost(struct dti_function_worker *w, bool was_sent)
 {
     struct ditto_coordinator *c = w->coordinator;
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
@@ -146,6 +146,8 @@ bool dti_retire_lost(struct dti_function_worker *w)
                                                  memory_order_acq_rel, memory_order_relaxed))
         return false;
     struct dti_scheduled item = w->current;
+    if (!was_sent)
+        item.attempts--;
     atomic_fetch_add_explicit(&c->retired, 1, memory_order_acq_rel);
     dti_give_back(c, &item, w->index, DITTO_ERR_LOST);
     dti_signal_callers(c);

@@ -193,11 +193,11 @@ static void await_turn(const struct dti_function_worker *w)
 }
 
 /* The host of a deputy is lost, so another worker gets the function. */
-static bool leave_lost(struct dti_function_worker *w, const struct dti_scheduled *item)
+static bool leave_lost(struct dti_function_worker *w, const struct dti_scheduled *item, bool was_sent)
 {
     dti_copied_drop(item->arguments); /* the worker's own references */
     dti_remote_drop(item->remote);
-    (void)dti_retire_lost(w); /* unless the function was late, too */
+    (void)dti_retire_lost(w, was_sent); /* unless the function was late, too */
     return false;
 }
 
@@ -210,6 +210,8 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
         await_turn(w);
     uint64_t began = dti_now_ns();
     begin(w, item, began);
+    if (w->host != 0 && dti_questions_have_lost(w->coordinator->strategy->workers->questions, w->host))
+        return leave_lost(w, item, false);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed) {
@@ -217,7 +219,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
         status = w->host == 0 ? run(w, item, &result) : dti_run_on_host(w, item, &is_lost, &result);
     }
     if (is_lost)
-        return leave_lost(w, item);
+        return leave_lost(w, item, true);
     if (dti_process_differs(w->coordinator->process))
         return false; /* the function has forked, and this is the child process */
     if (!end(w, item)) {
