@@ -47,12 +47,16 @@ static void assign_hosts(struct ditto_coordinator *c)
 
 /* -- mail, on the thread of the postman -- */
 
-/* Gives a deputy what it waits for. */
-static void wake_deputy(struct dti_function_worker *w, uint32_t word)
+/* Gives a deputy what it waits for. Returns false if it does not wait any more. */
+static bool wake_deputy(struct dti_function_worker *w, uint32_t word)
 {
+    uint32_t awaited = REPLY_AWAITED;
     /* release: pairs with the acquire in await_reply. */
-    atomic_store_explicit(&w->reply, word, memory_order_release);
+    if (!atomic_compare_exchange_strong_explicit(&w->reply, &awaited, word, memory_order_release,
+                                                 memory_order_relaxed))
+        return false;
     dti_futex_wake(&w->reply);
+    return true;
 }
 
 static bool is_awaited(const struct dti_function_worker *w)
@@ -71,15 +75,16 @@ static void deliver(void *context, uint32_t from, const struct dti_mail *mail)
     }
     w->reply_data = mail->data;
     w->reply_bytes = mail->bytes;
-    wake_deputy(w, REPLY_HERE);
+    if (!wake_deputy(w, REPLY_HERE))
+        free(mail->data);
 }
 
 static void lose(void *context, uint32_t host)
 {
     struct ditto_coordinator *c = context;
     for (uint32_t i = c->workers->count; i < c->count; i++)
-        if (c->worker[i].host == host && is_awaited(&c->worker[i]))
-            wake_deputy(&c->worker[i], REPLY_LOST);
+        if (c->worker[i].host == host)
+            (void)wake_deputy(&c->worker[i], REPLY_LOST);
 }
 
 /* -- deputies -- */
@@ -94,10 +99,13 @@ static bool await_reply(struct dti_function_worker *w)
 {
     uint32_t word;
     /* acquire: pairs with the release in wake_deputy. */
-    while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED &&
-           !is_retired(w)) {
+    while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED) {
         /* A host that was lost before this function was sent is not told again. */
-        if (dti_questions_have_lost(w->coordinator->strategy->workers->questions, w->host))
+        bool ends = is_retired(w) ||
+                    dti_questions_have_lost(w->coordinator->strategy->workers->questions, w->host);
+        /* relaxed: the data of a reply that came after all is used when the loop finds it. */
+        if (ends && atomic_compare_exchange_strong_explicit(&w->reply, &word, REPLY_NONE,
+                                                            memory_order_relaxed, memory_order_relaxed))
             return false;
         dti_futex_sleep(&w->reply, REPLY_AWAITED, dti_now_ns() + UINT64_C(100000000));
     }
