@@ -467,7 +467,8 @@ DITTO_API uint32_t ditto_worker(const ditto_replica *self);
  *  @{ */
 
 /** What ditto_serve calls before functions come: it makes the per-worker values and datasets of this host,
- *  with `coordinator`, which can do nothing else. */
+ *  with `coordinator`, which can do nothing else: schedule, join, done, shared datasets and destroy return
+ *  DITTO_ERR_CONTEXT. */
 typedef ditto_status (*ditto_serve_fn)(ditto_coordinator *coordinator, void *user);
 
 /** Lets the workers of this host execute the functions that host 0 schedules. It returns when the coordinator

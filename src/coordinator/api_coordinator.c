@@ -70,9 +70,20 @@ ditto_status ditto_serve(ditto_strategy *strategy, ditto_serve_fn prepare, void 
     return dti_serve(strategy, prepare, user);
 }
 
+/* The coordinator that the function of ditto_serve gets is made for per-worker objects alone. */
+static ditto_status check_not_serving(const ditto_coordinator *c)
+{
+    if (c != NULL && c->serves)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "this coordinator belongs to ditto_serve, and makes per-worker values and datasets "
+                        "alone: host 0 schedules functions, and ditto_serve destroys it");
+    return DITTO_OK;
+}
+
 ditto_status ditto_coordinator_destroy(ditto_coordinator *coordinator)
 {
     DTI_ENTER();
+    DTI_TRY(check_not_serving(coordinator));
     return coordinator != NULL ? dti_coordinator_destroy(coordinator) : DITTO_OK;
 }
 
@@ -101,6 +112,7 @@ ditto_status ditto_coordinator_schedule(ditto_coordinator *coordinator, const ch
 {
     ditto_schedule_options known;
     DTI_ENTER();
+    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     DTI_TRY(dti_not_null(name, "name"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_schedule_options"));
@@ -112,6 +124,7 @@ ditto_status ditto_coordinator_schedule(ditto_coordinator *coordinator, const ch
 ditto_status ditto_coordinator_join(ditto_coordinator *coordinator)
 {
     DTI_ENTER();
+    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     return dti_join(coordinator);
 }
@@ -120,6 +133,7 @@ ditto_status ditto_coordinator_done(ditto_coordinator *coordinator, int *done)
 {
     bool is_done = false;
     DTI_ENTER();
+    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     DTI_TRY(dti_not_null(done, "done"));
     DTI_TRY(dti_done(coordinator, &is_done));
@@ -266,6 +280,7 @@ ditto_status ditto_coordinator_shared_dataset(ditto_coordinator *coordinator, di
 {
     ditto_input_options known;
     DTI_ENTER();
+    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     DTI_TRY(dti_not_null(dataset, "dataset"));
     DTI_TRY(dti_not_null(out, "out"));

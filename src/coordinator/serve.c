@@ -173,6 +173,8 @@ ditto_status dti_serve(ditto_strategy *strategy, ditto_serve_fn prepare, void *u
     options.max_attempts = 1;
     options.queue_capacity = 2 * strategy->workers->count;
     ditto_status status = dti_coordinator_create(strategy, &options, true, &s.coordinator);
+    if (status == DITTO_ERR_BUSY)
+        return status; /* another ditto_serve has the mail of this host, so the others cannot be asked */
     if (status == DITTO_OK && prepare != NULL)
         status = call_prepare(s.coordinator, prepare, user);
     status = dti_other_hosts_agree(strategy, status);
