@@ -20,6 +20,7 @@ ditto_status dti_remote_make(ditto_strategy *strategy, struct ditto_coordinator 
     atomic_init(&remote->state, DTI_REMOTE_QUEUED);
     remote->anchor = anchor;
     remote->coordinator = coordinator;
+    remote->is_wanted = true;
     dti_coordinator_keep(coordinator);
     *out = remote;
     return DITTO_OK;

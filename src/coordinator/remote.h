@@ -33,7 +33,7 @@ struct ditto_remote {
      * ditto_remote_fetch wants to know. */
     void (*ended)(struct ditto_remote *remote);
     uint32_t worker; /* of host 0, for which it is executed (serve.c) */
-    bool is_wanted;  /* the result; it is executed for host 0 */
+    bool is_wanted;  /* false if host 0 only wants to know that the function has ended */
 
     /* Written in ENDING, and constant in ENDED. */
     ditto_status status;

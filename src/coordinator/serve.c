@@ -58,7 +58,7 @@ static void send_ended(struct ditto_remote *remote)
         status = DTI_FAIL(DITTO_ERR_CANCELLED, "cancelled, because its host ends");
     else if (status < 0)
         dti_error_set(&remote->error);
-    send_result(remote->coordinator, remote->worker, status, remote->is_wanted ? remote->result : NULL);
+    send_result(remote->coordinator, remote->worker, status, remote->result);
     dti_remote_drop(remote); /* the handle */
 }
 

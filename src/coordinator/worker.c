@@ -76,7 +76,7 @@ static ditto_status run(struct dti_function_worker *w, const struct dti_schedule
                                     .argument = item->function->user,
                                     .values = arguments,
                                     .returns = true,
-                                    .wanted = item->remote != NULL };
+                                    .wanted = item->remote != NULL && item->remote->is_wanted };
     ditto_status status = dti_strategy_run_values(w->strategy, &request, &options, NULL, &returned);
     if (status >= 0 && returned != NULL) {
         ditto_status copied = dti_copied_make(returned, result);
