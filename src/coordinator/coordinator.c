@@ -192,29 +192,39 @@ static ditto_status begin(struct ditto_coordinator *c)
 {
     bool has_hosts = c->strategy->hosts != NULL && !c->serves;
     if (has_hosts)
-        DTI_TRY(dti_other_hosts_begin(c));
+        dti_other_hosts_assign(c);
     ditto_status status = start_threads(c);
+    if (has_hosts)
+        status = dti_other_hosts_begin(c, status);
     if (status == DITTO_OK)
         return DITTO_OK;
     ditto_error kept = *dti_error_get();
     (void)end_threads(c);
-    if (has_hosts)
-        (void)dti_other_hosts_end(c);
     dti_error_set(&kept);
     return status;
+}
+
+/* The other hosts are told, unless they have a coordinator of the strategy already. */
+static ditto_status fail_allocation(const ditto_strategy *strategy, bool serves, ditto_status status)
+{
+    if (strategy->hosts == NULL || serves || atomic_load(&strategy->workers->coordinator) != NULL)
+        return status;
+    return dti_other_hosts_agree(strategy, status);
 }
 
 ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *o, bool serves,
                                     struct ditto_coordinator **out)
 {
     struct ditto_coordinator *c, *none = NULL;
-    DTI_TRY(allocate(strategy, o, serves, &c));
+    ditto_status status = allocate(strategy, o, serves, &c);
+    if (status != DITTO_OK)
+        return fail_allocation(strategy, serves, status);
     atomic_store_explicit(&strategy->workers->diagnose, dti_coordinator_diagnose, memory_order_relaxed);
     if (!atomic_compare_exchange_strong(&strategy->workers->coordinator, &none, c)) {
         dti_coordinator_drop(c);
         return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first, or use it");
     }
-    ditto_status status = begin(c);
+    status = begin(c);
     if (status == DITTO_OK) {
         for (uint32_t i = 0; i < c->workers->count; i++)
             c->workers->strategy[i]->worker = &c->worker[i];

@@ -37,7 +37,7 @@ uint32_t dti_num_workers(const ditto_strategy *strategy)
     return count;
 }
 
-static void assign_hosts(struct ditto_coordinator *c)
+void dti_other_hosts_assign(struct ditto_coordinator *c)
 {
     uint32_t i = c->workers->count;
     for (uint32_t h = 1; h < dti_hosts_count(c->strategy->hosts); h++)
@@ -194,10 +194,9 @@ ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
     return DITTO_OK;
 }
 
-ditto_status dti_other_hosts_begin(struct ditto_coordinator *c)
+ditto_status dti_other_hosts_begin(struct ditto_coordinator *c, ditto_status status)
 {
-    assign_hosts(c);
-    DTI_TRY(dti_other_hosts_agree(c->strategy, DITTO_OK));
+    DTI_TRY(dti_other_hosts_agree(c->strategy, status));
     return dti_other_hosts_open(c, deliver, lose, c);
 }
 

@@ -30,9 +30,12 @@ uint32_t dti_num_workers(const ditto_strategy *strategy);
 /* Returns the number of the first worker of this host. */
 uint32_t dti_first_worker(const ditto_strategy *strategy);
 
-/* Sets which hosts the workers from c->workers->count on belong to, and opens the questions. Collective with
- * dti_serve on the other hosts. */
-ditto_status dti_other_hosts_begin(struct ditto_coordinator *c);
+/* Sets which hosts the workers from c->workers->count on belong to. */
+void dti_other_hosts_assign(struct ditto_coordinator *c);
+
+/* Agrees with dti_serve on the other hosts about `status`, which is that of this host, and opens the
+ * questions. */
+ditto_status dti_other_hosts_begin(struct ditto_coordinator *c, ditto_status status);
 
 /* Agrees with all hosts that they begin. `status` is that of this host. Returns INVALID if hosts have
  * different variables or optimizers. */
