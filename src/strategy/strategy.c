@@ -418,8 +418,11 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         !(has_workers && dti_life_line_has_lost(strategy->hosts->cluster)))
         others = dti_hosts_agree(strategy->hosts, "ditto_strategy_destroy", DITTO_OK);
     /* If a worker never returned, its function may still use the parameters. */
-    if (has_workers && (others = dti_workers_destroy(strategy)) != DITTO_OK)
+    ditto_status workers = has_workers ? dti_workers_destroy(strategy) : DITTO_OK;
+    if (workers != DITTO_OK) {
         dti_team_poison(team);
+        others = workers;
+    }
     ditto_error kept = *dti_error_get();
     if (!has_workers && dti_team_is_poisoned(team) && dti_team_all_returned(team))
         unpoison(strategy);
