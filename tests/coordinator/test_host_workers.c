@@ -155,6 +155,7 @@ static void rule_12_15_workers_of_all_hosts(void **state)
     play(2, (struct job){ 1, 1, use_all_workers, NULL });
     play(3, (struct job){ 2, 1, use_all_workers, NULL });
     play(2, (struct job){ 4, 2, use_all_workers, NULL });
+    play(8, (struct job){ 8, 1, use_all_workers, NULL });
     assert_ok(ditto_function_unregister("give_worker"));
 }
 
@@ -205,7 +206,6 @@ static void rule_12_15_errors_of_functions(void **state)
 }
 
 /* Values of workers: each has its number, and adds 100 in each function. */
-static _Thread_local ditto_per_worker *values_of_host[1];
 static ditto_per_worker *values[8]; /* [hosts] */
 
 static ditto_status initial_value(uint32_t worker, uint32_t workers, void *user, ditto_tensor *out)
@@ -220,7 +220,6 @@ static ditto_status initial_value(uint32_t worker, uint32_t workers, void *user,
 static ditto_status make_values(ditto_coordinator *coordinator, void *user)
 {
     struct test_host *host = user;
-    (void)values_of_host;
     return ditto_coordinator_values_from_function(coordinator, initial_value, NULL, &values[host->host]);
 }
 
@@ -256,7 +255,360 @@ static void rule_12_15_values_of_workers(void **state)
     assert_ok(ditto_function_unregister("add_hundred"));
 }
 
+/* -- what is sent -- */
+
+/* A function that keeps its worker until the test lets it go, and the number of that worker. */
+static _Atomic uint32_t kept_worker;
+static _Atomic bool lets_go;
+
+static ditto_status keep_worker(ditto_replica *self, void *user)
+{
+    (void)user;
+    atomic_store(&kept_worker, ditto_worker(self));
+    while (!atomic_load(&lets_go))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+/* Keeps worker 0 busy, so that other hosts execute all functions. */
+static ditto_status keep_worker_0(ditto_coordinator *c)
+{
+    do {
+        atomic_store(&lets_go, true);
+        DITTO_TRY(ditto_coordinator_join(c));
+        atomic_store(&lets_go, false);
+        atomic_store(&kept_worker, UINT32_MAX);
+        DITTO_TRY(ditto_coordinator_schedule(c, "keep_worker", NULL, NULL, NULL));
+        while (atomic_load(&kept_worker) == UINT32_MAX)
+            sleep_ms(1);
+    } while (atomic_load(&kept_worker) != 0);
+    return DITTO_OK;
+}
+
+enum { NOTHING, NEST, STATUS, ECHO, SLICES };
+
+static const float six[6] = { 1, 2, 3, 4, 5, 6 };
+
+static ditto_status return_nest(ditto_replica *self)
+{
+    ditto_tensor matrix = {
+        .data = (void *)(uintptr_t)six, .dtype = DITTO_F32, .rank = 2, .shape = { 2, 3 }
+    };
+    ditto_tensor empty = { .dtype = DITTO_I64, .rank = 1, .shape = { 0 } };
+    DITTO_TRY(ditto_return(self, "matrix", &matrix));
+    DITTO_TRY(ditto_return(self, "empty", &empty));
+    return ditto_return_f64(self, "worker", ditto_worker(self));
+}
+
+static ditto_status return_slices(ditto_replica *self)
+{
+    int64_t rows[2] = { 0, 2 };
+    ditto_slices slices = {
+        .values = (void *)(uintptr_t)six, .indices = rows, .dtype = DITTO_F32, .rows = 2, .row_count = 3
+    };
+    return ditto_return_slices(self, NULL, &slices, 3);
+}
+
+/* Returns what its argument "what" tells. */
+static ditto_status return_as_told(ditto_replica *self, void *user)
+{
+    ditto_tensor what, bytes;
+    (void)user;
+    DITTO_TRY(ditto_argument(self, "what", &what));
+    switch ((int)*(const double *)what.data) {
+    case NEST:
+        return return_nest(self);
+    case STATUS:
+        return DITTO_END_OF_INPUT;
+    case ECHO:
+        DITTO_TRY(ditto_argument(self, "bytes", &bytes));
+        return ditto_return(self, NULL, &bytes);
+    case SLICES:
+        return return_slices(self);
+    default:
+        return DITTO_OK;
+    }
+}
+
+static ditto_status schedule_told(ditto_strategy *strategy, ditto_coordinator *c, int told,
+                                  const ditto_tensor *bytes, ditto_remote **out)
+{
+    double number = told;
+    ditto_tensor what = { .data = &number, .dtype = DITTO_F64 };
+    ditto_value *member[2], *nest;
+    DITTO_TRY(ditto_strategy_value(strategy, &what, &member[0]));
+    DITTO_TRY(ditto_strategy_value(strategy, bytes, &member[1]));
+    DITTO_TRY(ditto_strategy_nest(strategy, (const char *[]){ "what", "bytes" },
+                                  (const ditto_value *[]){ member[0], member[1] }, 2, &nest));
+    ditto_status status = ditto_coordinator_schedule(c, "return_as_told", nest, NULL, out);
+    DITTO_TRY(ditto_value_destroy(nest));
+    DITTO_TRY(ditto_value_destroy(member[0]));
+    DITTO_TRY(ditto_value_destroy(member[1]));
+    return status;
+}
+
+static ditto_status check_nest(struct test_host *host, ditto_remote *remote)
+{
+    ditto_value *nest;
+    const ditto_value *member;
+    ditto_tensor tensor;
+    double worker = 0;
+    DITTO_TRY(ditto_remote_fetch(remote, &nest));
+    DITTO_TRY(ditto_value_member(nest, "matrix", &member));
+    DITTO_TRY(ditto_value_tensor(member, &tensor));
+    CHECK(host, tensor.rank == 2 && tensor.shape[0] == 2 && tensor.shape[1] == 3 &&
+                    memcmp(tensor.data, six, sizeof six) == 0);
+    DITTO_TRY(ditto_value_member(nest, "empty", &member));
+    DITTO_TRY(ditto_value_tensor(member, &tensor));
+    CHECK(host, tensor.dtype == DITTO_I64 && tensor.rank == 1 && tensor.shape[0] == 0);
+    DITTO_TRY(ditto_value_member(nest, "worker", &member));
+    DITTO_TRY(ditto_value_f64(member, &worker));
+    CHECK(host, worker == 1);
+    return ditto_value_destroy(nest);
+}
+
+static ditto_status check_echo(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c,
+                               uint64_t count)
+{
+    uint8_t *data = malloc(count + 1);
+    ditto_tensor bytes = { .data = data, .dtype = DITTO_U8, .rank = 1, .shape = { count } }, back;
+    ditto_remote *remote;
+    ditto_value *value;
+    for (uint64_t i = 0; i < count; i++)
+        data[i] = (uint8_t)(i * 7 + i / 251);
+    DITTO_TRY(schedule_told(strategy, c, ECHO, &bytes, &remote));
+    DITTO_TRY(ditto_remote_fetch(remote, &value));
+    DITTO_TRY(ditto_value_tensor(value, &back));
+    CHECK(host, back.rank == 1 && back.shape[0] == count && memcmp(back.data, data, count) == 0);
+    free(data);
+    DITTO_TRY(ditto_value_destroy(value));
+    return ditto_remote_destroy(remote);
+}
+
+static ditto_status send_everything(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c)
+{
+    ditto_tensor none = { .dtype = DITTO_U8, .rank = 1, .shape = { 0 } };
+    ditto_remote *remote;
+    ditto_value *value;
+    DITTO_TRY(keep_worker_0(c));
+    DITTO_TRY(schedule_told(strategy, c, NOTHING, &none, &remote));
+    CHECK(host, ditto_remote_fetch(remote, &value) == DITTO_OK && value == NULL);
+    DITTO_TRY(ditto_remote_destroy(remote));
+    DITTO_TRY(schedule_told(strategy, c, NEST, &none, &remote));
+    DITTO_TRY(check_nest(host, remote));
+    DITTO_TRY(ditto_remote_destroy(remote));
+    DITTO_TRY(schedule_told(strategy, c, STATUS, &none, &remote));
+    CHECK(host, ditto_remote_fetch(remote, &value) == DITTO_END_OF_INPUT && value == NULL);
+    DITTO_TRY(ditto_remote_destroy(remote));
+    DITTO_TRY(check_echo(host, strategy, c, 0));
+    DITTO_TRY(check_echo(host, strategy, c, UINT64_C(1) << 20));
+    DITTO_TRY(check_echo(host, strategy, c, UINT64_C(5) << 20));
+    /* Slices cannot be results, but results that nobody wants are not looked at. */
+    DITTO_TRY(schedule_told(strategy, c, SLICES, &none, NULL));
+    DITTO_TRY(schedule_told(strategy, c, SLICES, &none, &remote));
+    DITTO_TRY(expect(host, ditto_remote_fetch(remote, &value), DITTO_ERR_INVALID, "host 1 (node1)"));
+    DITTO_TRY(ditto_remote_destroy(remote));
+    atomic_store(&lets_go, true);
+    return expect(host, ditto_coordinator_join(c), DITTO_ERR_INVALID, "\"return_as_told\" on worker 1") ==
+                   DITTO_OK
+               ? ditto_coordinator_join(c)
+               : DITTO_ERR_USER;
+}
+
+static void rule_12_15_what_is_sent(void **state)
+{
+    (void)state;
+    assert_ok(ditto_function_register("keep_worker", keep_worker, NULL));
+    assert_ok(ditto_function_register("return_as_told", return_as_told, NULL));
+    play(2, (struct job){ 1, 1, send_everything, NULL });
+    assert_ok(ditto_function_unregister("keep_worker"));
+    assert_ok(ditto_function_unregister("return_as_told"));
+}
+
+/* -- reports while functions are sent -- */
+
+static ditto_status observe(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c)
+{
+    static char text[16384];
+    for (int i = 0; i < 30; i++) {
+        ditto_coordinator_counters counters = DITTO_COORDINATOR_COUNTERS_INIT;
+        for (int k = 0; k < 20; k++)
+            DITTO_TRY(ditto_coordinator_schedule(c, "give_worker", NULL, NULL, NULL));
+        DITTO_TRY(ditto_strategy_describe(strategy, text, sizeof text, NULL));
+        CHECK(host, strstr(ditto_strategy_diagnose(strategy), "worker 5: ") != NULL);
+        DITTO_TRY(ditto_coordinator_stats(c, &counters));
+        CHECK(host, counters.num_workers == 6 && counters.num_retired == 0);
+    }
+    return ditto_coordinator_join(c);
+}
+
+static void rule_12_15_reports_while_functions_are_sent(void **state)
+{
+    (void)state;
+    assert_ok(ditto_function_register("give_worker", give_worker, NULL));
+    atomic_store(&awaited, 0);
+    play(3, (struct job){ 2, 1, observe, NULL });
+    assert_ok(ditto_function_unregister("give_worker"));
+}
+
+/* -- late functions -- */
+
+static _Atomic bool is_late, is_released, has_ended;
+static ditto_shared_dataset *shared_dataset;
+
+/* On another host it is late, and on host 0 it waits until it is. */
+static ditto_status be_late_elsewhere(ditto_replica *self, void *user)
+{
+    bool is_elsewhere = ditto_worker(self) != 0;
+    (void)user;
+    if (is_elsewhere)
+        atomic_store(&is_late, true);
+    while (!atomic_load(is_elsewhere ? &is_released : &is_late))
+        sleep_ms(1);
+    if (is_elsewhere)
+        atomic_store(&has_ended, true);
+    return ditto_return_f64(self, NULL, ditto_worker(self));
+}
+
+/* The late worker has no part in the shared dataset of host 0. */
+static ditto_status let_one_be_late(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c)
+{
+    ditto_dataset *rows, *dataset;
+    ditto_remote *remote[2];
+    ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+    (void)strategy;
+    DITTO_TRY(ditto_dataset_from_range(0, 100, 1, &rows));
+    DITTO_TRY(ditto_dataset_batch(rows, 10, 0, &dataset));
+    DITTO_TRY(ditto_coordinator_shared_dataset(c, dataset, NULL, &shared_dataset));
+    for (int i = 0; i < 2; i++)
+        DITTO_TRY(ditto_coordinator_schedule(c, "be_late_elsewhere", NULL, NULL, &remote[i]));
+    DITTO_TRY(ditto_coordinator_join(c));
+    for (int i = 0; i < 2; i++) {
+        double worker = 1;
+        DITTO_TRY(number_of(remote[i], &worker));
+        CHECK(host, worker == 0);
+    }
+    DITTO_TRY(ditto_coordinator_worker_info(c, 1, &info));
+    CHECK(host, info.is_retired);
+    DITTO_TRY(ditto_dataset_destroy(dataset));
+    return ditto_dataset_destroy(rows);
+}
+
+/* The same, and the function ends before the coordinator does. */
+static ditto_status let_one_end_late(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c)
+{
+    ditto_status status = let_one_be_late(host, strategy, c);
+    atomic_store(&is_released, true);
+    while (!atomic_load(&has_ended))
+        sleep_ms(1);
+    return status;
+}
+
+/* Host 0 does not use the memory of a function that never returns on host 1. */
+static ditto_status end_before_the_function(struct test_host *host)
+{
+    struct job job = { 1, 1, let_one_be_late, NULL };
+    ditto_strategy *strategy;
+    ditto_coordinator *coordinator;
+    DITTO_TRY(make_workers(host, &job, &strategy));
+    if (host->host != 0) {
+        DITTO_TRY(expect(host, ditto_serve(strategy, NULL, NULL), DITTO_ERR_POISONED, "run_timeout_ms"));
+        CHECK(host, ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+        return DITTO_OK;
+    }
+    DITTO_TRY(ditto_coordinator_create(strategy, NULL, &coordinator));
+    ditto_status status = let_one_be_late(host, strategy, coordinator);
+    DITTO_TRY(ditto_coordinator_destroy(coordinator));
+    DITTO_TRY(ditto_strategy_destroy(strategy));
+    return status;
+}
+
+static void rule_12_15_late_functions(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    (void)state;
+    options.run_timeout_ms = SANITIZED ? 1000 : 200;
+    given_options = &options;
+    assert_ok(ditto_function_register("be_late_elsewhere", be_late_elsewhere, NULL));
+    for (int ends = 1; ends >= 0; ends--) {
+        atomic_store(&is_late, false);
+        atomic_store(&is_released, false);
+        atomic_store(&has_ended, false);
+        if (ends)
+            play(2, (struct job){ 1, 1, let_one_end_late, NULL });
+        else
+            on_hosts_with_life_line(2, end_before_the_function, NULL);
+        assert_ok(ditto_shared_dataset_destroy(shared_dataset));
+    }
+    atomic_store(&is_released, true);
+    while (!atomic_load(&has_ended))
+        sleep_ms(1);
+    given_options = NULL;
+    assert_ok(ditto_function_unregister("be_late_elsewhere"));
+}
+
 /* -- calls that cannot be -- */
+
+static ditto_strategy *strategies[2]; /* [hosts] */
+
+/* What the coordinator of ditto_serve does not do. */
+static ditto_status misuse_in_prepare(ditto_coordinator *coordinator, void *user)
+{
+    struct test_host *host = user;
+    ditto_status context = DITTO_ERR_CONTEXT;
+    ditto_dataset *dataset;
+    ditto_shared_dataset *shared;
+    int done;
+    if (host->host == 0)
+        return DITTO_OK;
+    DITTO_TRY(ditto_dataset_from_range(0, 10, 1, &dataset));
+    DITTO_TRY(expect(host, ditto_coordinator_schedule(coordinator, "give_worker", NULL, NULL, NULL), context,
+                     "host 0 schedules"));
+    DITTO_TRY(expect(host, ditto_coordinator_join(coordinator), context, "host 0 schedules"));
+    DITTO_TRY(expect(host, ditto_coordinator_done(coordinator, &done), context, "host 0 schedules"));
+    DITTO_TRY(expect(host, ditto_coordinator_shared_dataset(coordinator, dataset, NULL, &shared), context,
+                     "per-worker"));
+    DITTO_TRY(expect(host, ditto_coordinator_destroy(coordinator), context, "ditto_serve destroys it"));
+    DITTO_TRY(expect(host, ditto_serve(strategies[host->host], NULL, NULL), DITTO_ERR_BUSY, "coordinator"));
+    return ditto_dataset_destroy(dataset);
+}
+
+static ditto_status fail_in_prepare(ditto_coordinator *coordinator, void *user)
+{
+    (void)coordinator, (void)user;
+    return ditto_fail(NULL, 12, "nothing is prepared");
+}
+
+/* All hosts get the error of one, and can try again. */
+static ditto_status prepare_wrongly(struct test_host *host)
+{
+    struct job job = { 1, 1, NULL, NULL };
+    ditto_strategy *strategy;
+    ditto_coordinator *coordinator;
+    DITTO_TRY(make_workers(host, &job, &strategy));
+    strategies[host->host] = strategy;
+    for (int i = 0; i < 2; i++) {
+        ditto_serve_fn prepare = host->host == 1 ? fail_in_prepare : NULL;
+        ditto_status status = host->host == 0 ? ditto_coordinator_create(strategy, NULL, &coordinator)
+                                              : ditto_serve(strategy, prepare, host);
+        DITTO_TRY(expect(host, status, DITTO_ERR_USER, "nothing is prepared"));
+    }
+    if (host->host != 0) {
+        DITTO_TRY(ditto_serve(strategy, misuse_in_prepare, host));
+    } else {
+        DITTO_TRY(ditto_coordinator_create(strategy, NULL, &coordinator));
+        DITTO_TRY(ditto_coordinator_destroy(coordinator));
+    }
+    return ditto_strategy_destroy(strategy);
+}
+
+static void rule_12_15_what_cannot_be_prepared(void **state)
+{
+    (void)state;
+    assert_ok(ditto_function_register("give_worker", give_worker, NULL));
+    on_hosts_with_life_line(2, prepare_wrongly, NULL);
+    assert_ok(ditto_function_unregister("give_worker"));
+}
 
 static ditto_status misuse(struct test_host *host)
 {
@@ -409,9 +761,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_12_15_a_host_is_lost), /* before there are threads */
-        cmocka_unit_test(rule_12_15_host_0_is_lost),        cmocka_unit_test(rule_12_15_workers_of_all_hosts),
-        cmocka_unit_test(rule_12_15_arguments_and_results), cmocka_unit_test(rule_12_15_errors_of_functions),
-        cmocka_unit_test(rule_12_15_values_of_workers),     cmocka_unit_test(rule_12_15_calls_that_cannot_be),
+        cmocka_unit_test(rule_12_15_host_0_is_lost),
+        cmocka_unit_test(rule_12_15_workers_of_all_hosts),
+        cmocka_unit_test(rule_12_15_arguments_and_results),
+        cmocka_unit_test(rule_12_15_errors_of_functions),
+        cmocka_unit_test(rule_12_15_values_of_workers),
+        cmocka_unit_test(rule_12_15_calls_that_cannot_be),
+        cmocka_unit_test(rule_12_15_what_is_sent),
+        cmocka_unit_test(rule_12_15_reports_while_functions_are_sent),
+        cmocka_unit_test(rule_12_15_late_functions),
+        cmocka_unit_test(rule_12_15_what_cannot_be_prepared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
