@@ -641,6 +641,9 @@ static void rule_12_15_calls_that_cannot_be(void **state)
 
 enum { LOST_HOSTS = 3, TIMEOUT_MS = 20000 };
 
+/* Of the processes that are begun next. */
+static uint32_t workers_of_process = 1, run_timeout_ms, timeout_ms = TIMEOUT_MS;
+
 static ditto_status make_process_cluster(const char *list, uint32_t number, ditto_cluster **out)
 {
     ditto_tcp_options tcp = DITTO_TCP_OPTIONS_INIT;
@@ -652,15 +655,28 @@ static ditto_status make_process_cluster(const char *list, uint32_t number, ditt
     return ditto_tcp_cluster(&tcp, &options, out);
 }
 
+/* On host 0 it returns when another host is lost, and elsewhere never. */
+static _Atomic bool is_killed;
+
+static ditto_status wait_for_a_loss(ditto_replica *self, void *user)
+{
+    (void)user;
+    while (!atomic_load(&is_killed))
+        sleep_ms(1);
+    return ditto_return_f64(self, NULL, ditto_worker(self));
+}
+
 static ditto_status begin_process(const char *list, uint32_t number, ditto_cluster **cluster,
                                   ditto_strategy **strategy)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     DITTO_TRY(make_process_cluster(list, number, cluster));
     options.cluster = *cluster;
-    options.num_replicas = 1;
-    options.timeout_ms = TIMEOUT_MS;
+    options.num_replicas = workers_of_process;
+    options.timeout_ms = timeout_ms;
+    options.run_timeout_ms = run_timeout_ms;
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, strategy));
+    DITTO_TRY(ditto_function_register("wait_for_a_loss", wait_for_a_loss, NULL));
     return ditto_function_register("give_worker", give_worker, NULL);
 }
 
@@ -676,6 +692,12 @@ static int serve_as(const char *list, uint32_t number, ditto_status expected)
     (void)!ditto_strategy_destroy(strategy);
     (void)!ditto_cluster_destroy(cluster);
     return 0;
+}
+
+static void unregister_functions(void)
+{
+    assert_ok(ditto_function_unregister("give_worker"));
+    assert_ok(ditto_function_unregister("wait_for_a_loss"));
 }
 
 /* Host 1 is killed while functions are executed. All of them end nevertheless. */
@@ -723,7 +745,93 @@ static void rule_12_15_a_host_is_lost(void **state)
     assert_int_equal(waitpid(pid[1], &code, 0), pid[1]);
     assert_int_equal(waitpid(pid[2], &code, 0), pid[2]);
     assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
-    assert_ok(ditto_function_unregister("give_worker"));
+    unregister_functions();
+}
+
+/* A process that is host 1, and what this one has as host 0. */
+struct two_hosts {
+    pid_t pid;
+    ditto_cluster *cluster;
+    ditto_strategy *strategy;
+    ditto_coordinator *c;
+};
+
+/* Host 0 has one worker. */
+static void begin_two_hosts(struct two_hosts *two, uint32_t workers_of_host_1)
+{
+    char list[2 * 24];
+    list_free_ports(2, list, sizeof list);
+    atomic_store(&is_killed, false);
+    atomic_store(&awaited, 0);
+    two->pid = fork();
+    if (two->pid == 0) {
+        workers_of_process = workers_of_host_1;
+        _exit(serve_as(list, 1, DITTO_OK));
+    }
+    assert_ok(begin_process(list, 0, &two->cluster, &two->strategy));
+    assert_ok(ditto_coordinator_create(two->strategy, NULL, &two->c));
+}
+
+static void end_two_hosts(const struct two_hosts *two, ditto_status expected)
+{
+    assert_int_equal(ditto_coordinator_destroy(two->c), expected);
+    assert_ok(ditto_strategy_destroy(two->strategy));
+    assert_ok(ditto_cluster_destroy(two->cluster));
+    unregister_functions();
+}
+
+static void kill_host_1(const struct two_hosts *two)
+{
+    int code;
+    kill(two->pid, SIGKILL);
+    assert_int_equal(waitpid(two->pid, &code, 0), two->pid);
+    atomic_store(&is_killed, true);
+}
+
+/* The functions of a lost host may be given to its other workers, which does not count as an attempt. */
+static void rule_12_15_a_host_with_many_workers_is_lost(void **state)
+{
+    (void)state;
+    for (int trial = 0; trial < test_trials(5); trial++) {
+        struct two_hosts two;
+        ditto_remote *remote[12];
+        int count = trial % 2 == 0 ? 4 : 12; /* some workers of host 1 are idle, or none */
+        begin_two_hosts(&two, 8);
+        for (int i = 0; i < count; i++)
+            assert_ok(ditto_coordinator_schedule(two.c, "wait_for_a_loss", NULL, NULL, &remote[i]));
+        sleep_ms(20);
+        kill_host_1(&two);
+        for (int i = 0; i < count; i++) {
+            double worker = 1;
+            assert_ok(number_of(remote[i], &worker));
+            assert_true(worker == 0);
+        }
+        assert_ok(ditto_coordinator_join(two.c));
+        end_two_hosts(&two, DITTO_OK);
+    }
+}
+
+/* A host that is stopped is not lost. Its functions are late, and destroy does not wait for it for ever. */
+static void rule_12_15_a_host_is_stopped(void **state)
+{
+    struct two_hosts two;
+    ditto_remote *remote[2];
+    (void)state;
+    run_timeout_ms = SANITIZED ? 1000 : 300;
+    timeout_ms = SANITIZED ? 5000 : 2000;
+    begin_two_hosts(&two, 1);
+    kill(two.pid, SIGSTOP);
+    for (int i = 0; i < 2; i++)
+        assert_ok(ditto_coordinator_schedule(two.c, "give_worker", NULL, NULL, &remote[i]));
+    for (int i = 0; i < 2; i++) {
+        double worker = 1;
+        assert_ok(number_of(remote[i], &worker));
+        assert_true(worker == 0);
+    }
+    end_two_hosts(&two, DITTO_ERR_TIMED_OUT);
+    kill_host_1(&two);
+    run_timeout_ms = 0;
+    timeout_ms = TIMEOUT_MS;
 }
 
 static int be_host_0_and_die(const char *list)
@@ -761,6 +869,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_12_15_a_host_is_lost), /* before there are threads */
+        cmocka_unit_test(rule_12_15_a_host_with_many_workers_is_lost),
+        cmocka_unit_test(rule_12_15_a_host_is_stopped),
         cmocka_unit_test(rule_12_15_host_0_is_lost),
         cmocka_unit_test(rule_12_15_workers_of_all_hosts),
         cmocka_unit_test(rule_12_15_arguments_and_results),
