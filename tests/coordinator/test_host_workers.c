@@ -471,15 +471,10 @@ static ditto_status be_late_elsewhere(ditto_replica *self, void *user)
 }
 
 /* The late worker has no part in the shared dataset of host 0. */
-static ditto_status let_one_be_late(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c)
+static ditto_status check_late(struct test_host *host, ditto_coordinator *c)
 {
-    ditto_dataset *rows, *dataset;
     ditto_remote *remote[2];
     ditto_worker_info info = DITTO_WORKER_INFO_INIT;
-    (void)strategy;
-    DITTO_TRY(ditto_dataset_from_range(0, 100, 1, &rows));
-    DITTO_TRY(ditto_dataset_batch(rows, 10, 0, &dataset));
-    DITTO_TRY(ditto_coordinator_shared_dataset(c, dataset, NULL, &shared_dataset));
     for (int i = 0; i < 2; i++)
         DITTO_TRY(ditto_coordinator_schedule(c, "be_late_elsewhere", NULL, NULL, &remote[i]));
     DITTO_TRY(ditto_coordinator_join(c));
@@ -490,59 +485,35 @@ static ditto_status let_one_be_late(struct test_host *host, ditto_strategy *stra
     }
     DITTO_TRY(ditto_coordinator_worker_info(c, 1, &info));
     CHECK(host, info.is_retired);
-    DITTO_TRY(ditto_dataset_destroy(dataset));
-    return ditto_dataset_destroy(rows);
+    return DITTO_OK;
 }
 
-/* The same, and the function ends before the coordinator does. */
-static ditto_status let_one_end_late(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c)
+/* The function ends late, but before the coordinator does. */
+static ditto_status let_one_be_late(struct test_host *host, ditto_strategy *strategy, ditto_coordinator *c)
 {
-    ditto_status status = let_one_be_late(host, strategy, c);
+    ditto_dataset *rows, *dataset;
+    (void)strategy;
+    DITTO_TRY(ditto_dataset_from_range(0, 100, 1, &rows));
+    DITTO_TRY(ditto_dataset_batch(rows, 10, 0, &dataset));
+    DITTO_TRY(ditto_coordinator_shared_dataset(c, dataset, NULL, &shared_dataset));
+    ditto_status status = check_late(host, c);
     atomic_store(&is_released, true);
-    while (!atomic_load(&has_ended))
+    while (atomic_load(&is_late) && !atomic_load(&has_ended))
         sleep_ms(1);
+    DITTO_TRY(ditto_dataset_destroy(dataset));
+    DITTO_TRY(ditto_dataset_destroy(rows));
     return status;
 }
 
-/* Host 0 does not use the memory of a function that never returns on host 1. */
-static ditto_status end_before_the_function(struct test_host *host)
-{
-    struct job job = { 1, 1, let_one_be_late, NULL };
-    ditto_strategy *strategy;
-    ditto_coordinator *coordinator;
-    DITTO_TRY(make_workers(host, &job, &strategy));
-    if (host->host != 0) {
-        DITTO_TRY(expect(host, ditto_serve(strategy, NULL, NULL), DITTO_ERR_POISONED, "run_timeout_ms"));
-        CHECK(host, ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
-        return DITTO_OK;
-    }
-    DITTO_TRY(ditto_coordinator_create(strategy, NULL, &coordinator));
-    ditto_status status = let_one_be_late(host, strategy, coordinator);
-    DITTO_TRY(ditto_coordinator_destroy(coordinator));
-    DITTO_TRY(ditto_strategy_destroy(strategy));
-    return status;
-}
-
-static void rule_12_15_late_functions(void **state)
+static void rule_12_15_a_function_is_late(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     (void)state;
     options.run_timeout_ms = SANITIZED ? 1000 : 200;
     given_options = &options;
     assert_ok(ditto_function_register("be_late_elsewhere", be_late_elsewhere, NULL));
-    for (int ends = 1; ends >= 0; ends--) {
-        atomic_store(&is_late, false);
-        atomic_store(&is_released, false);
-        atomic_store(&has_ended, false);
-        if (ends)
-            play(2, (struct job){ 1, 1, let_one_end_late, NULL });
-        else
-            on_hosts_with_life_line(2, end_before_the_function, NULL);
-        assert_ok(ditto_shared_dataset_destroy(shared_dataset));
-    }
-    atomic_store(&is_released, true);
-    while (!atomic_load(&has_ended))
-        sleep_ms(1);
+    play(2, (struct job){ 1, 1, let_one_be_late, NULL });
+    assert_ok(ditto_shared_dataset_destroy(shared_dataset));
     given_options = NULL;
     assert_ok(ditto_function_unregister("be_late_elsewhere"));
 }
@@ -666,6 +637,15 @@ static ditto_status wait_for_a_loss(ditto_replica *self, void *user)
     return ditto_return_f64(self, NULL, ditto_worker(self));
 }
 
+/* On another host it never returns. */
+static ditto_status stay_elsewhere(ditto_replica *self, void *user)
+{
+    (void)user;
+    while (ditto_worker(self) != 0)
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
 static ditto_status begin_process(const char *list, uint32_t number, ditto_cluster **cluster,
                                   ditto_strategy **strategy)
 {
@@ -677,6 +657,7 @@ static ditto_status begin_process(const char *list, uint32_t number, ditto_clust
     options.run_timeout_ms = run_timeout_ms;
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, strategy));
     DITTO_TRY(ditto_function_register("wait_for_a_loss", wait_for_a_loss, NULL));
+    DITTO_TRY(ditto_function_register("stay_elsewhere", stay_elsewhere, NULL));
     return ditto_function_register("give_worker", give_worker, NULL);
 }
 
@@ -696,6 +677,7 @@ static int serve_as(const char *list, uint32_t number, ditto_status expected)
 
 static void unregister_functions(void)
 {
+    assert_ok(ditto_function_unregister("stay_elsewhere"));
     assert_ok(ditto_function_unregister("give_worker"));
     assert_ok(ditto_function_unregister("wait_for_a_loss"));
 }
@@ -756,8 +738,8 @@ struct two_hosts {
     ditto_coordinator *c;
 };
 
-/* Host 0 has one worker. */
-static void begin_two_hosts(struct two_hosts *two, uint32_t workers_of_host_1)
+/* Host 0 has one worker. `expected` is what ditto_serve returns. */
+static void begin_two_hosts(struct two_hosts *two, uint32_t workers_of_host_1, ditto_status expected)
 {
     char list[2 * 24];
     list_free_ports(2, list, sizeof list);
@@ -766,7 +748,7 @@ static void begin_two_hosts(struct two_hosts *two, uint32_t workers_of_host_1)
     two->pid = fork();
     if (two->pid == 0) {
         workers_of_process = workers_of_host_1;
-        _exit(serve_as(list, 1, DITTO_OK));
+        _exit(serve_as(list, 1, expected));
     }
     assert_ok(begin_process(list, 0, &two->cluster, &two->strategy));
     assert_ok(ditto_coordinator_create(two->strategy, NULL, &two->c));
@@ -796,7 +778,7 @@ static void rule_12_15_a_host_with_many_workers_is_lost(void **state)
         struct two_hosts two;
         ditto_remote *remote[12];
         int count = trial % 2 == 0 ? 4 : 12; /* some workers of host 1 are idle, or none */
-        begin_two_hosts(&two, 8);
+        begin_two_hosts(&two, 8, DITTO_OK);
         for (int i = 0; i < count; i++)
             assert_ok(ditto_coordinator_schedule(two.c, "wait_for_a_loss", NULL, NULL, &remote[i]));
         sleep_ms(20);
@@ -819,7 +801,7 @@ static void rule_12_15_a_host_is_stopped(void **state)
     (void)state;
     run_timeout_ms = SANITIZED ? 1000 : 300;
     timeout_ms = SANITIZED ? 5000 : 2000;
-    begin_two_hosts(&two, 1);
+    begin_two_hosts(&two, 1, DITTO_OK);
     kill(two.pid, SIGSTOP);
     for (int i = 0; i < 2; i++)
         assert_ok(ditto_coordinator_schedule(two.c, "give_worker", NULL, NULL, &remote[i]));
@@ -832,6 +814,26 @@ static void rule_12_15_a_host_is_stopped(void **state)
     kill_host_1(&two);
     run_timeout_ms = 0;
     timeout_ms = TIMEOUT_MS;
+}
+
+/* The memory of a function that never returns on host 1 is not that of host 0. */
+static void rule_12_15_a_function_never_returns(void **state)
+{
+    struct two_hosts two;
+    ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+    int code;
+    (void)state;
+    run_timeout_ms = SANITIZED ? 1000 : 300;
+    begin_two_hosts(&two, 1, DITTO_ERR_POISONED);
+    while (!info.is_retired) {
+        assert_ok(ditto_coordinator_schedule(two.c, "stay_elsewhere", NULL, NULL, NULL));
+        assert_ok(ditto_coordinator_join(two.c));
+        assert_ok(ditto_coordinator_worker_info(two.c, 1, &info));
+    }
+    end_two_hosts(&two, DITTO_OK);
+    assert_int_equal(waitpid(two.pid, &code, 0), two.pid);
+    assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
+    run_timeout_ms = 0;
 }
 
 static int be_host_0_and_die(const char *list)
@@ -871,6 +873,7 @@ int main(void)
         cmocka_unit_test(rule_12_15_a_host_is_lost), /* before there are threads */
         cmocka_unit_test(rule_12_15_a_host_with_many_workers_is_lost),
         cmocka_unit_test(rule_12_15_a_host_is_stopped),
+        cmocka_unit_test(rule_12_15_a_function_never_returns),
         cmocka_unit_test(rule_12_15_host_0_is_lost),
         cmocka_unit_test(rule_12_15_workers_of_all_hosts),
         cmocka_unit_test(rule_12_15_arguments_and_results),
@@ -879,7 +882,7 @@ int main(void)
         cmocka_unit_test(rule_12_15_calls_that_cannot_be),
         cmocka_unit_test(rule_12_15_what_is_sent),
         cmocka_unit_test(rule_12_15_reports_while_functions_are_sent),
-        cmocka_unit_test(rule_12_15_late_functions),
+        cmocka_unit_test(rule_12_15_a_function_is_late),
         cmocka_unit_test(rule_12_15_what_cannot_be_prepared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
