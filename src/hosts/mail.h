@@ -15,7 +15,12 @@
  *                 a frame, or of the bytes that the last frame has announced.
  *             I2  After its leave a host sends nothing. The post is closed when it has sent its leave to all
  *                 hosts, and has that of each host that is not lost. So no message of the post is left on
- *                 the wire. */
+ *                 the wire.
+ *             I3  The wire uses no memory of a post that is freed. The receive from a lost host is withdrawn.
+ *                 If the wire is in the middle of a message of this host, the post stays until that has
+ *                 ended, and what it brings is not delivered.
+ * Edges       none between hosts, which share nothing but messages
+ * Model       tests/model/mail.pml */
 #ifndef DTI_MAIL_H
 #define DTI_MAIL_H
 
