@@ -53,7 +53,7 @@ static ditto_status play_host(struct test_host *host)
 
 static void play(uint32_t hosts, struct job job)
 {
-    on_hosts_with_life_line(hosts, play_host, &job);
+    on_hosts_that_take_leave(hosts, play_host, &job);
 }
 
 /* -- functions -- */
@@ -577,7 +577,7 @@ static void rule_12_15_what_cannot_be_prepared(void **state)
 {
     (void)state;
     assert_ok(ditto_function_register("give_worker", give_worker, NULL));
-    on_hosts_with_life_line(2, prepare_wrongly, NULL);
+    on_hosts_that_take_leave(2, prepare_wrongly, NULL);
     assert_ok(ditto_function_unregister("give_worker"));
 }
 
@@ -598,7 +598,7 @@ static ditto_status misuse(struct test_host *host)
 static void rule_12_15_calls_that_cannot_be(void **state)
 {
     (void)state;
-    on_hosts_with_life_line(2, misuse, NULL);
+    on_hosts_that_take_leave(2, misuse, NULL);
     ditto_strategy *strategy;
     assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, NULL, &strategy));
     assert_status(ditto_serve(strategy, NULL, NULL), DITTO_ERR_CONTEXT);

@@ -75,6 +75,11 @@ void on_hosts_that_fail(uint32_t hosts, uint32_t delay_us, test_host_fn *functio
     play(hosts, delay_us, function, argument, true, false);
 }
 
+void on_hosts_that_take_leave(uint32_t hosts, test_host_fn *function, void *argument)
+{
+    play(hosts, 0, function, argument, false, true);
+}
+
 void on_hosts_with_life_line(uint32_t hosts, test_host_fn *function, void *argument)
 {
     play(hosts, 0, function, argument, true, true);

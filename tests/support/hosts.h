@@ -25,7 +25,10 @@ void on_hosts(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *a
 /* The same for functions that leave messages behind, because a host is lost. Clusters may be poisoned. */
 void on_hosts_that_fail(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *argument);
 
-/* The same with a life line. */
+/* As on_hosts, with a life line. */
+void on_hosts_that_take_leave(uint32_t hosts, test_host_fn *function, void *argument);
+
+/* As on_hosts_that_fail, with a life line. */
 void on_hosts_with_life_line(uint32_t hosts, test_host_fn *function, void *argument);
 
 /* Creates the strategy of one host, with `replicas` replicas. NULL options are the defaults. */
