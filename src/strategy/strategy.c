@@ -417,6 +417,8 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned &&
         !(has_workers && dti_life_line_has_lost(strategy->hosts->cluster)))
         others = dti_hosts_agree(strategy->hosts, "ditto_strategy_destroy", DITTO_OK);
+    if (has_workers && others != DITTO_OK && dti_life_line_has_lost(strategy->hosts->cluster))
+        others = DITTO_OK; /* as if the host had been lost before */
     /* If a worker never returned, its function may still use the parameters. */
     ditto_status workers = has_workers ? dti_workers_destroy(strategy) : DITTO_OK;
     if (workers != DITTO_OK) {
