@@ -60,6 +60,9 @@ struct dti_function_worker {
     _Atomic uint64_t began_at_ns; /* of the function that runs, or ran last */
     struct dti_scheduled current; /* the function that runs; belongs to the owner of the state */
 
+    /* What an idle worker polls: somebody has taken its bit out of `idle`. It has a line of its own, so that
+     * idle workers do not slow down those that push and pop functions. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic bool is_woken;
     struct dti_wait_queue wait;
     struct dti_wait_policy wait_policy;
     uint32_t index;

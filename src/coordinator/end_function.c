@@ -187,6 +187,13 @@ uint64_t dti_next_limit(const struct ditto_coordinator *c)
 
 /* -- idle workers -- */
 
+/* The bit of the worker has been taken out of `idle`, which comes after the store of false by the worker. */
+static void wake(struct dti_function_worker *w)
+{
+    atomic_store_explicit(&w->is_woken, true, memory_order_release); /* pairs with is_woken in worker.c */
+    dti_wait_queue_signal(&w->wait, DTI_EVERYONE);
+}
+
 void dti_wake_worker(struct ditto_coordinator *c)
 {
     for (uint32_t i = 0; i < (c->count + 63) / 64; i++) {
@@ -196,7 +203,7 @@ void dti_wake_worker(struct ditto_coordinator *c)
             uint64_t before = atomic_fetch_and_explicit(&c->idle[i], ~bit, memory_order_seq_cst);
             if ((before & bit) != 0) {
                 uint32_t worker = i * 64 + (uint32_t)__builtin_ctzll(bit);
-                dti_wait_queue_signal(&c->worker[worker].wait, DTI_EVERYONE);
+                wake(&c->worker[worker]);
                 return;
             }
             bits = before & ~bit;
@@ -208,6 +215,6 @@ void dti_wake_all_workers(struct ditto_coordinator *c)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         atomic_fetch_and_explicit(&c->idle[i / 64], ~((uint64_t)1 << (i % 64)), memory_order_seq_cst);
-        dti_wait_queue_signal(&c->worker[i].wait, DTI_EVERYONE);
+        wake(&c->worker[i]);
     }
 }

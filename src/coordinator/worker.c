@@ -19,15 +19,17 @@ static bool is_ending(const struct ditto_coordinator *c)
     return atomic_load_explicit(&c->is_ending, memory_order_acquire);
 }
 
-/* Says whether an idle worker has something to look at. */
-static bool has_work(void *argument)
+/* Says whether there is something to look at. */
+static bool has_work(const struct ditto_coordinator *c)
+{
+    return dti_function_queue_has_one(&c->queue) ||
+           atomic_load_explicit(&c->num_returned, memory_order_seq_cst) != 0 || is_ending(c);
+}
+
+static bool is_woken(void *argument)
 {
     const struct dti_function_worker *w = argument;
-    const struct ditto_coordinator *c = w->coordinator;
-    uint64_t bit = (uint64_t)1 << (w->index % 64);
-    return dti_function_queue_has_one(&c->queue) ||
-           atomic_load_explicit(&c->num_returned, memory_order_seq_cst) != 0 ||
-           (atomic_load_explicit(&c->idle[w->index / 64], memory_order_relaxed) & bit) == 0 || is_ending(c);
+    return atomic_load_explicit(&w->is_woken, memory_order_acquire); /* pairs with dti_wake_worker */
 }
 
 static void wait_for_work(struct dti_function_worker *w)
@@ -35,8 +37,10 @@ static void wait_for_work(struct dti_function_worker *w)
     struct ditto_coordinator *c = w->coordinator;
     uint64_t bit = (uint64_t)1 << (w->index % 64);
     struct dti_deadline deadline = { .timeout_ms = UINT32_MAX, .at_ns = dti_next_limit(c) };
+    atomic_store_explicit(&w->is_woken, false, memory_order_relaxed); /* the next operation orders it */
     atomic_fetch_or_explicit(&c->idle[w->index / 64], bit, memory_order_seq_cst);
-    if (!dti_wait(&w->wait, 0, DTI_EVERYONE, &w->wait_policy, &deadline, has_work, w))
+    /* What is pushed after this look finds the bit. */
+    if (!has_work(c) && !dti_wait(&w->wait, 0, DTI_EVERYONE, &w->wait_policy, &deadline, is_woken, w))
         dti_retire_late(c);
     atomic_fetch_and_explicit(&c->idle[w->index / 64], ~bit, memory_order_seq_cst);
 }
