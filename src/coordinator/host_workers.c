@@ -3,6 +3,7 @@
 #include "base/waiting/futex.h"
 #include "coordinator/encoded.h"
 #include "coordinator/hosts.h"
+#include "hosts/life_line.h"
 #include "replicas/machine/thread.h"
 #include "sync/hosts/hosts.h"
 #include "vars/parameters/over_hosts.h"
@@ -189,9 +190,16 @@ ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
                                              .answer = dti_parameters_answer,
                                              .answer_context = c->strategy->base.team };
     struct dti_questions *questions = c->strategy->workers->questions;
-    DTI_TRY(dti_questions_open(questions, &user));
-    c->questions = questions;
-    return DITTO_OK;
+    ditto_status status = dti_questions_open(questions, &user);
+    if (status == DITTO_OK) {
+        c->questions = questions;
+        return DITTO_OK;
+    }
+    /* The others have begun, and wait for this host. For them it is lost. */
+    ditto_cluster *cluster = c->strategy->hosts->cluster;
+    if (cluster->life_line != NULL)
+        dti_life_line_cut(cluster);
+    return status;
 }
 
 ditto_status dti_other_hosts_begin(struct ditto_coordinator *c, ditto_status status)

@@ -76,8 +76,7 @@ void dti_life_line_tell(struct ditto_cluster *cluster, const struct dti_notice *
 void dti_life_line_listen(struct ditto_cluster *cluster, struct dti_listener *listener);
 void dti_life_line_ignore(struct ditto_cluster *cluster, struct dti_listener *listener);
 
-/* Closes the connections without taking leave, as if the process had ended. Returns when they are closed. For
- * tests. */
+/* Closes the connections without taking leave, as if the process had ended. Returns when they are closed. */
 void dti_life_line_cut(struct ditto_cluster *cluster);
 
 #endif

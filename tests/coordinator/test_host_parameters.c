@@ -253,6 +253,7 @@ static void rule_12_16_rows(void **state)
 
 static double found_table[2][ROWS * WIDTH], found_slot[2][ROWS * WIDTH], found_bias[2][WIDTH];
 static int found; /* which of the two is found now */
+static const char *slot_name = "m";
 
 /* The gradients depend on the values. */
 static ditto_status take_step(ditto_replica *self, void *user)
@@ -281,7 +282,7 @@ static ditto_status take_steps(struct model *m, ditto_coordinator *c)
         DITTO_TRY(schedule(c, "take_step", 1));
     DITTO_TRY(ditto_variable_read(m->table, found_table[found], sizeof found_table[0]));
     DITTO_TRY(ditto_variable_read(m->bias, found_bias[found], sizeof found_bias[0]));
-    DITTO_TRY(ditto_optimizer_slot(m->optimizer, 0, "m", &slot));
+    DITTO_TRY(ditto_optimizer_slot(m->optimizer, 0, slot_name, &slot));
     DITTO_TRY(ditto_variable_read(slot, found_slot[found], sizeof found_slot[0]));
     DITTO_TRY(ditto_optimizer_iterations(m->optimizer, &slot));
     DITTO_TRY(ditto_variable_read(slot, &steps, sizeof steps));
@@ -304,6 +305,23 @@ static void compare_steps(const ditto_optimizer_options *options, uint32_t hosts
     assert_true(found_table[0][4] != 4);
 }
 
+/* A rule of the program, with a slot, that calls what it must not. */
+static _Atomic int not_refused;
+
+static void own_rule(const ditto_rule_range *range, void *user)
+{
+    const double *gradient = range->gradient;
+    double *value = range->value, *slot = range->slot[0], numbers[WIDTH];
+    ditto_variable *bias = model[0].bias;
+    (void)user;
+    for (size_t i = 0; i < range->count; i++) {
+        slot[i] = 0.5 * slot[i] + gradient[i];
+        value[i] -= 0.01 * (double)range->step * slot[i];
+    }
+    if (bias != NULL && ditto_variable_read(bias, numbers, sizeof numbers) != DITTO_ERR_CONTEXT)
+        atomic_fetch_add(&not_refused, 1);
+}
+
 static void rule_12_16_steps_have_the_bits_of_one_host(void **state)
 {
     (void)state;
@@ -317,6 +335,14 @@ static void rule_12_16_steps_have_the_bits_of_one_host(void **state)
     adam.rate_factors = (const double[]){ 0.5, 2 };
     compare_steps(&adam, 3, 1, 1, 5);
     compare_steps(&adam, 2, 6, 3, 1);
+    ditto_optimizer_options own = DITTO_OPTIMIZER_OPTIONS_INIT;
+    own.rule = DITTO_RULE_FUNCTION;
+    own.function = own_rule;
+    own.num_slots = 1;
+    slot_name = "slot0";
+    compare_steps(&own, 3, 1, 1, 6);
+    slot_name = "m";
+    assert_int_equal(atomic_load(&not_refused), 0);
     assert_ok(ditto_function_unregister("take_step"));
 }
 

@@ -306,12 +306,14 @@ ditto_status dti_parameters_answer(void *team, const void *request, size_t bytes
     a.request = take(&a, sizeof *a.request);
     if (a.request == NULL || a.request->what > DTI_ASK_NUMBER)
         return fail_corrupt("is of no kind that this host knows");
-    struct dti_fenv saved = dti_fenv_enter();
+    /* A rule that is a function of the program must not call the strategy, whose answer it would wait for. */
+    struct dti_frame frame;
+    struct dti_fenv saved = dti_frame_enter_input(&frame, team);
     ditto_status status = a.request->what == DTI_ASK_SAVE || a.request->what == DTI_ASK_RESTORE
                               ? use_group(&a)
                           : a.request->what == DTI_ASK_STEP || a.request->what == DTI_ASK_NUMBER
                               ? use_optimizer(&a)
                               : use_variable(&a);
-    dti_fenv_leave(saved);
+    dti_frame_leave(&frame, saved);
     return status;
 }
