@@ -1,6 +1,6 @@
 /* src/vars/optimizer/step_over_hosts.c - a step of which other hosts take the part on their shards
- * (over_hosts.h). Each of them gets a request for each variable, with the gradient of its shards. All requests
- * are sent before this host takes its own part. */
+ * (over_hosts.h). Each of them gets a request for each variable, with the gradient of its shards. All
+ * requests are sent before this host takes its own part. */
 #include "vars/optimizer/optimizer.h"
 #include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter.h"

@@ -7,8 +7,8 @@
  * versions and updates are those of one host.
  *
  * A question names variables and optimizers by their numbers (registry.h), and concerns all shards of the
- * variable that the owner has. SAVE and RESTORE concern one shard, because slots make it longer. A question is
- * a request of fixed length, and what belongs to it (sections).
+ * variable that the owner has. SAVE and RESTORE concern one shard, because slots make it longer. A question
+ * is a request of fixed length, and what belongs to it (sections).
  *
  *     what      variable    behind the request                          answer
  *     READ      number                                                  version and elements of each shard
