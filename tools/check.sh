@@ -91,14 +91,14 @@ tsan)
     ;;
 esac
 
-part 1600 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
-part 240 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
-part 900 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 1350 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
-part 600 "lint" ./run lint
-part 300 "models" sh tests/model/check.sh
+part 2400 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 480 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
+part 1200 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
+part 1800 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 1000 "lint" ./run lint
+part 800 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
-part 240 "packages" sh tests/embed/packages.sh build-check
+part 480 "packages" sh tests/embed/packages.sh build-check
 part 240 "site and man pages" ./run docs build-docs
 part 480 "site in a browser" /usr/bin/python3 tests/docs/site.py build-docs/html
 part 300 "bench report in a browser" /usr/bin/python3 tests/docs/bench_report.py

@@ -478,7 +478,7 @@ typedef ditto_status (*ditto_serve_fn)(ditto_coordinator *coordinator, void *use
  *  @param prepare   what is called first, or NULL
  *  @param user      its second argument
  *  @return DITTO_OK when the coordinator has ended, an error of ditto_coordinator_create on host 0, or:
- *  @retval DITTO_ERR_INVALID      the strategy has no workers
+ *  @retval DITTO_ERR_INVALID      the strategy has no workers; hosts have different variables or optimizers
  *  @retval DITTO_ERR_CONTEXT      this is host 0, or the strategy has no cluster; called in a function or a
  *                                 run
  *  @retval DITTO_ERR_BUSY         the strategy has a coordinator

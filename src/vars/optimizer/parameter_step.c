@@ -138,7 +138,9 @@ static ditto_status agree_on_number(struct dti_replica *self, ditto_optimizer *o
         else
             agreed.status = dti_ask_for_number(o, options, &agreed.number);
     }
-    ditto_error error = *dti_error_get();
+    ditto_error error;
+    if (agreed.status != DITTO_OK)
+        error = *dti_error_get(); /* the next call may have an error of its own */
     if (self->num_replicas > 1)
         DTI_TRY(dti_share_result(self, &shared));
     *number = agreed.number;

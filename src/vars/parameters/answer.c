@@ -1,5 +1,4 @@
-/* src/vars/parameters/answer.c - does to the shards of this host what other hosts ask for. See over_hosts.h.
- * */
+/* src/vars/parameters/answer.c - does to own shards what other hosts ask for. See over_hosts.h. */
 #include "base/errors/status.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/parameters/over_hosts.h"
