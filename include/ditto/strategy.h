@@ -309,6 +309,12 @@ typedef struct ditto_strategy_options {
      *  one at least keeps some. A host without parameters can be lost, and the others lose nothing but time.
      *  */
     ditto_switch keeps_parameters;
+
+    /** Over several hosts: whether each shard is also kept by a second host, the next one that keeps
+     *  parameters. Then one of the two can be lost. Each change is made by both before the call returns, and
+     *  all calls on parameters go through messages, also for shards of this host. DEFAULT means OFF. Equal on
+     *  all hosts. */
+    ditto_switch mirrors_parameters;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */

@@ -96,6 +96,7 @@ module ditto
         type(c_ptr) :: parameter_nodes = c_null_ptr
         integer(c_int32_t) :: num_parameter_nodes = 0
         integer(c_int) :: keeps_parameters = 0
+        integer(c_int) :: mirrors_parameters = 0
     end type
 
     ! A part of an exchange, as ditto_exchange_part. Made by replica%part.

@@ -18,7 +18,7 @@
 
 struct mail_frame {
     uint32_t kind;
-    uint32_t unused;
+    uint32_t about;
     uint64_t id;
     uint64_t bytes;
 };
@@ -94,7 +94,9 @@ ditto_status dti_post_send(struct dti_post *post, uint32_t to, const struct dti_
     }
     letter->to = to;
     letter->data = mail->data;
-    letter->frame = (struct mail_frame){ .kind = mail->kind, .id = mail->id, .bytes = mail->bytes };
+    letter->frame = (struct mail_frame){
+        .kind = mail->kind, .about = mail->about, .id = mail->id, .bytes = mail->bytes
+    };
     add_letter(post, letter);
     return DITTO_OK;
 }
@@ -125,6 +127,19 @@ static void note_loss(struct dti_post *post, uint32_t host)
     atomic_store_explicit(&post->peer[host].is_lost, true, memory_order_relaxed);
 }
 
+/* Delivers mail to this host itself. */
+static void deliver_own(struct dti_post *post, struct letter *letter)
+{
+    const struct dti_mail mail = { .kind = letter->frame.kind,
+                                   .about = letter->frame.about,
+                                   .id = letter->frame.id,
+                                   .data = letter->data,
+                                   .bytes = letter->frame.bytes };
+    letter->data = NULL; /* the handler takes it over */
+    free_letter(letter);
+    post->handler.deliver(post->handler.context, post->cluster->wire.host, &mail);
+}
+
 /* Begins to send what waits. Mail to a lost host is dropped. A host that cannot be sent all its mail is lost,
  * because what follows would have no meaning. */
 static bool begin_sending(struct dti_post *post)
@@ -133,6 +148,10 @@ static bool begin_sending(struct dti_post *post)
     for (struct letter *letter = take_letters(post), *next; letter != NULL; letter = next) {
         next = letter->next;
         any = true;
+        if (letter->to == post->cluster->wire.host) {
+            deliver_own(post, letter);
+            continue;
+        }
         if (!dti_post_has_lost(post, letter->to) &&
             (dti_send_mail(post->cluster, letter->to, &letter->frame, sizeof letter->frame,
                            &letter->of_frame) != DITTO_OK ||
@@ -185,9 +204,11 @@ static void begin_receiving(struct dti_post *post, uint32_t host)
 static void deliver(struct dti_post *post, uint32_t host)
 {
     struct correspondent *c = &post->peer[host];
-    struct dti_mail mail = {
-        .kind = c->frame.kind, .id = c->frame.id, .data = c->data, .bytes = c->frame.bytes
-    };
+    struct dti_mail mail = { .kind = c->frame.kind,
+                             .about = c->frame.about,
+                             .id = c->frame.id,
+                             .data = c->data,
+                             .bytes = c->frame.bytes };
     c->data = NULL;
     c->has_data = false;
     if (mail.kind == DTI_MAIL_LEAVE) {

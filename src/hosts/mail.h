@@ -5,6 +5,8 @@
  * that host has sent it. The wire must allow any thread (no DITTO_WIRE_ONE_THREAD), and no call over all
  * hosts (header.h) is made meanwhile.
  *
+ * Mail to this host itself is delivered by its own postman, in order, too.
+ *
  * If a host is lost, the others go on. Mail to it is dropped, and `lose` is called once. Mail that it has
  * sent before may or may not be delivered before this, and none after it.
  *
@@ -29,10 +31,11 @@
 struct dti_post;
 
 struct dti_mail {
-    uint32_t kind; /* not DTI_MAIL_LEAVE */
-    uint64_t id;   /* what the kind makes of it */
-    void *data;    /* of malloc, or NULL. NULL with bytes means that there was no memory to receive them */
-    size_t bytes;  /* at most DITTO_WIRE_MOST_BYTES */
+    uint32_t kind;  /* not DTI_MAIL_LEAVE */
+    uint32_t about; /* a host, or what the kind makes of it, as the next one */
+    uint64_t id;
+    void *data;   /* of malloc, or NULL. NULL with bytes means that there was no memory to receive them */
+    size_t bytes; /* at most DITTO_WIRE_MOST_BYTES */
 };
 
 #define DTI_MAIL_LEAVE UINT32_MAX

@@ -1,38 +1,27 @@
 /* src/hosts/questions.c - sends questions and answers, and ends questions that get none. See questions.h. */
-#include "hosts/questions.h"
+#include "hosts/pairs.h"
 #include "base/errors/sent_error.h"
 #include "base/errors/status.h"
 #include "base/waiting/futex.h"
 
 #include <stdlib.h>
 
-enum { QUESTION_AWAITED, QUESTION_ANSWERED, QUESTION_LOST };
-
-struct dti_questions {
-    ditto_cluster *cluster;
-    uint32_t timeout_ms;
-    struct dti_questions_user user;
-
-    pthread_mutex_t lock; /* of the members from here on */
-    struct dti_post *post;
-    uint64_t asked; /* how many */
-    struct dti_asked_host *pending;
-    bool *has_left; /* [hosts] */
-};
-
 ditto_status dti_questions_make(ditto_cluster *cluster, uint32_t timeout_ms, struct dti_questions **out)
 {
     struct dti_questions *questions = calloc(1, sizeof *questions);
     bool *has_left = calloc(cluster->wire.num_hosts, sizeof *has_left);
-    if (questions == NULL || has_left == NULL) {
+    bool *told_loss = calloc(cluster->wire.num_hosts, sizeof *told_loss);
+    if (questions == NULL || has_left == NULL || told_loss == NULL) {
         free(questions);
         free(has_left);
+        free(told_loss);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for questions between %u hosts",
                         cluster->wire.num_hosts);
     }
     questions->cluster = cluster;
     questions->timeout_ms = timeout_ms;
     questions->has_left = has_left;
+    questions->told_loss = told_loss;
     pthread_mutex_init(&questions->lock, NULL);
     *out = questions;
     return DITTO_OK;
@@ -42,26 +31,28 @@ void dti_questions_free(struct dti_questions *questions)
 {
     if (questions == NULL)
         return;
+    dti_pairs_free(questions);
     pthread_mutex_destroy(&questions->lock);
     free(questions->has_left);
+    free(questions->told_loss);
     free(questions);
 }
 
 /* -- sending -- */
 
-static ditto_status fail_closed(void)
+ditto_status dti_questions_fail_closed(void)
 {
     return DTI_FAIL(DITTO_ERR_CONTEXT, "other hosts answer only while there is a coordinator: from "
                                        "ditto_coordinator_create until ditto_coordinator_destroy on host 0");
 }
 
-static ditto_status fail_left(const struct dti_questions *questions, uint32_t host)
+ditto_status dti_questions_fail_left(const struct dti_questions *questions, uint32_t host)
 {
     return DTI_FAIL(DITTO_ERR_CONTEXT, "host %u (%s) has ended ditto_serve, and answers no more", host,
                     ditto_cluster_host_name(questions->cluster, host));
 }
 
-static ditto_status fail_lost(const struct dti_questions *questions, uint32_t host)
+ditto_status dti_questions_fail_lost(const struct dti_questions *questions, uint32_t host)
 {
     return DTI_FAIL(DITTO_ERR_LOST, "host %u (%s) is gone", host,
                     ditto_cluster_host_name(questions->cluster, host));
@@ -93,7 +84,7 @@ ditto_status dti_questions_send(struct dti_questions *questions, uint32_t to, co
     if (is_open)
         return status;
     free(mail->data);
-    return fail_closed();
+    return dti_questions_fail_closed();
 }
 
 /* Adds the question to those that wait for an answer, and sends it. The caller has the lock. */
@@ -101,11 +92,11 @@ static ditto_status begin(struct dti_questions *questions, struct dti_asked_host
                           struct dti_bytes *request)
 {
     if (questions->post == NULL)
-        return fail_closed();
+        return dti_questions_fail_closed();
     if (dti_post_has_lost(questions->post, question->host))
-        return fail_lost(questions, question->host);
+        return dti_questions_fail_lost(questions, question->host);
     if (questions->has_left[question->host])
-        return fail_left(questions, question->host);
+        return dti_questions_fail_left(questions, question->host);
     question->id = questions->asked++;
     const struct dti_mail mail = {
         .kind = DTI_MAIL_QUESTION, .id = question->id, .data = request->data, .bytes = request->length
@@ -121,7 +112,9 @@ ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, st
                               struct dti_asked_host *question)
 {
     struct dti_deadline deadline = { .timeout_ms = questions->timeout_ms };
-    *question = (struct dti_asked_host){ .host = host, .limit_ns = dti_deadline_at(&deadline) };
+    *question = (struct dti_asked_host){ .host = host,
+                                         .other = DTI_NO_HOST,
+                                         .limit_ns = dti_deadline_at(&deadline) };
     ditto_status status = dti_bytes_status(request);
     if (status == DITTO_OK && request->length > DITTO_WIRE_MOST_BYTES)
         status = DTI_FAIL(
@@ -141,7 +134,7 @@ ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, st
 /* -- waiting -- */
 
 /* Takes a question out of the list. The caller has the lock. */
-static void take_out(struct dti_questions *questions, const struct dti_asked_host *question)
+void dti_question_take_out(struct dti_questions *questions, const struct dti_asked_host *question)
 {
     struct dti_asked_host **at = &questions->pending;
     while (*at != question)
@@ -150,7 +143,7 @@ static void take_out(struct dti_questions *questions, const struct dti_asked_hos
 }
 
 /* Ends a question, which is not in the list any more. The caller has the lock. */
-static void finish(struct dti_asked_host *question, uint32_t state)
+void dti_question_finish(struct dti_asked_host *question, uint32_t state)
 {
     /* release: pairs with the acquire in await, so that the caller sees the answer. */
     atomic_store_explicit(&question->state, state, memory_order_release);
@@ -168,7 +161,7 @@ static bool await(struct dti_questions *questions, struct dti_asked_host *questi
     pthread_mutex_lock(&questions->lock);
     bool has_ended = atomic_load_explicit(&question->state, memory_order_relaxed) != QUESTION_AWAITED;
     if (!has_ended)
-        take_out(questions, question);
+        dti_question_take_out(questions, question);
     pthread_mutex_unlock(&questions->lock);
     return has_ended;
 }
@@ -178,14 +171,19 @@ static ditto_status fail_unanswered(struct dti_questions *questions, uint32_t ho
     pthread_mutex_lock(&questions->lock);
     bool is_open = questions->post != NULL, is_lost = is_open && dti_post_has_lost(questions->post, host);
     pthread_mutex_unlock(&questions->lock);
-    return is_lost ? fail_lost(questions, host) : is_open ? fail_left(questions, host) : fail_closed();
+    return is_lost   ? dti_questions_fail_lost(questions, host)
+           : is_open ? dti_questions_fail_left(questions, host)
+                     : dti_questions_fail_closed();
 }
 
 ditto_status dti_question_await(struct dti_questions *questions, struct dti_asked_host *question,
                                 struct dti_bytes_reader *answer, void **data)
 {
     *data = NULL;
-    if (!await(questions, question))
+    bool has_ended = await(questions, question);
+    free(question->request);
+    question->request = NULL;
+    if (!has_ended)
         return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u (%s) has not answered for %u ms (timeout_ms)",
                         question->host, ditto_cluster_host_name(questions->cluster, question->host),
                         questions->timeout_ms);
@@ -202,48 +200,58 @@ ditto_status dti_question_await(struct dti_questions *questions, struct dti_aske
                                 ditto_cluster_host_name(questions->cluster, question->host));
 }
 
-/* Ends all questions to a host, or all questions if host is UINT32_MAX. The caller has the lock. */
-static void end_unanswered(struct dti_questions *questions, uint32_t host)
+/* Ends all questions that a host would answer, or all questions if host is DTI_NO_HOST. If it is lost, those
+ * to a pair go on. The caller has the lock. */
+static void end_unanswered(struct dti_questions *questions, uint32_t host, bool is_lost)
 {
     for (struct dti_asked_host **at = &questions->pending, *question; (question = *at) != NULL;) {
-        if (host != UINT32_MAX && question->host != host) {
+        bool is_awaited = host == DTI_NO_HOST || question->host == host || question->other == host;
+        if (!is_awaited || (is_lost && question->other != DTI_NO_HOST)) {
             at = &question->next;
             continue;
         }
         *at = question->next;
-        finish(question, QUESTION_LOST);
+        dti_question_finish(question, QUESTION_LOST);
     }
 }
 
 /* -- the thread of the postman -- */
 
+ditto_status dti_question_execute(struct dti_questions *questions, const struct dti_mail *request,
+                                  struct dti_bytes *bytes)
+{
+    dti_bytes_put_status(bytes, DITTO_OK);
+    if (request->data == NULL && request->bytes != 0)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a request of %zu bytes", request->bytes);
+    DTI_TRY(questions->user.answer(questions->user.answer_context, request->data, request->bytes, bytes));
+    DTI_TRY(dti_bytes_status(bytes));
+    if (bytes->length <= DITTO_WIRE_MOST_BYTES)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE,
+                    "an answer of %zu bytes: a message has at most %zu. Give variables fewer elements, or "
+                    "the call fewer rows",
+                    bytes->length, DITTO_WIRE_MOST_BYTES);
+}
+
+/* Without memory for the answer of an error, the question ends after its time limit. After this host has
+ * closed its questions, nobody waits for the answer. */
+void dti_question_reply(struct dti_questions *questions, uint32_t to, uint64_t id, ditto_status status,
+                        struct dti_bytes *bytes)
+{
+    if (status != DITTO_OK) {
+        dti_bytes_free(bytes);
+        dti_bytes_put_status(bytes, status);
+    }
+    (void)dti_questions_send(
+        questions, to,
+        &(struct dti_mail){ .kind = DTI_MAIL_ANSWER, .id = id, .data = bytes->data, .bytes = bytes->length });
+}
+
 static void answer(struct dti_questions *questions, uint32_t from, const struct dti_mail *request)
 {
     struct dti_bytes bytes = { 0 };
-    dti_bytes_put_status(&bytes, DITTO_OK);
-    ditto_status status = request->data == NULL && request->bytes != 0
-                              ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a request of %zu bytes",
-                                         request->bytes)
-                              : questions->user.answer(questions->user.answer_context, request->data,
-                                                       request->bytes, &bytes);
-    if (status == DITTO_OK)
-        status = dti_bytes_status(&bytes);
-    if (status == DITTO_OK && bytes.length > DITTO_WIRE_MOST_BYTES)
-        status = DTI_FAIL(
-            DITTO_ERR_RANGE,
-            "an answer of %zu bytes: a message has at most %zu. Give variables fewer elements, or "
-            "the call fewer rows",
-            bytes.length, DITTO_WIRE_MOST_BYTES);
-    if (status != DITTO_OK) {
-        dti_bytes_free(&bytes);
-        dti_bytes_put_status(&bytes, status);
-    }
-    /* Without memory for the answer of an error, the question ends after its time limit. After this host has
-     * closed its questions, nobody waits for the answer. */
-    (void)dti_questions_send(
-        questions, from,
-        &(struct dti_mail){
-            .kind = DTI_MAIL_ANSWER, .id = request->id, .data = bytes.data, .bytes = bytes.length });
+    ditto_status status = dti_question_execute(questions, request, &bytes);
+    dti_question_reply(questions, from, request->id, status, &bytes);
 }
 
 /* Gives an answer to the question that waits for it, if there still is one. */
@@ -251,13 +259,14 @@ static void take_answer(struct dti_questions *questions, uint32_t from, const st
 {
     pthread_mutex_lock(&questions->lock);
     struct dti_asked_host *question = questions->pending;
-    while (question != NULL && (question->id != mail->id || question->host != from))
+    while (question != NULL &&
+           (question->id != mail->id || (question->host != from && question->other != from)))
         question = question->next;
     if (question != NULL) {
-        take_out(questions, question);
+        dti_question_take_out(questions, question);
         question->data = mail->data;
         question->bytes = mail->bytes;
-        finish(question, QUESTION_ANSWERED);
+        dti_question_finish(question, QUESTION_ANSWERED);
     }
     pthread_mutex_unlock(&questions->lock);
     if (question == NULL)
@@ -272,6 +281,8 @@ static void deliver(void *context, uint32_t from, const struct dti_mail *mail)
     } else if (mail->kind == DTI_MAIL_QUESTION) {
         answer(questions, from, mail);
         free(mail->data);
+    } else if (dti_pair_is_mail(mail->kind)) {
+        dti_pair_deliver(questions, from, mail);
     } else {
         questions->user.deliver(questions->user.context, from, mail);
     }
@@ -281,8 +292,10 @@ static void lose(void *context, uint32_t host)
 {
     struct dti_questions *questions = context;
     pthread_mutex_lock(&questions->lock);
-    end_unanswered(questions, host);
+    end_unanswered(questions, host, true);
+    dti_pairs_ask_again(questions, host);
     pthread_mutex_unlock(&questions->lock);
+    dti_pairs_lose(questions, host);
     questions->user.lose(questions->user.context, host);
 }
 
@@ -291,7 +304,7 @@ static void leave(void *context, uint32_t host)
     struct dti_questions *questions = context;
     pthread_mutex_lock(&questions->lock);
     questions->has_left[host] = true;
-    end_unanswered(questions, host);
+    end_unanswered(questions, host, false);
     pthread_mutex_unlock(&questions->lock);
 }
 
@@ -306,7 +319,7 @@ ditto_status dti_questions_open(struct dti_questions *questions, const struct dt
     pthread_mutex_lock(&questions->lock); /* until the post is known, the postman must not answer */
     questions->user = *user;
     for (uint32_t h = 0; h < questions->cluster->wire.num_hosts; h++)
-        questions->has_left[h] = false;
+        questions->has_left[h] = questions->told_loss[h] = false;
     ditto_status status = dti_post_open(questions->cluster, &handler, &post);
     questions->post = status == DITTO_OK ? post : NULL;
     pthread_mutex_unlock(&questions->lock);
@@ -318,7 +331,9 @@ ditto_status dti_questions_close(struct dti_questions *questions, uint32_t timeo
     pthread_mutex_lock(&questions->lock);
     struct dti_post *post = questions->post;
     questions->post = NULL; /* what is sent from now on is refused */
-    end_unanswered(questions, UINT32_MAX);
+    end_unanswered(questions, DTI_NO_HOST, false);
     pthread_mutex_unlock(&questions->lock);
-    return dti_post_close(post, timeout_ms);
+    ditto_status status = dti_post_close(post, timeout_ms);
+    dti_pairs_free(questions);
+    return status;
 }

@@ -18,6 +18,10 @@
 
 #define DTI_MAIL_QUESTION (UINT32_MAX - 1)
 #define DTI_MAIL_ANSWER   (UINT32_MAX - 2)
+#define DTI_MAIL_CHANGE   (UINT32_MAX - 3) /* this and the next ones: pairs.h */
+#define DTI_MAIL_COPY     (UINT32_MAX - 4)
+#define DTI_MAIL_ALONE    (UINT32_MAX - 5)
+#define DTI_NO_HOST       UINT32_MAX
 
 /* The questions between the hosts of a cluster. */
 struct dti_questions;
@@ -40,6 +44,14 @@ struct dti_asked_host {
     uint64_t id;
     uint64_t limit_ns; /* when it ends without an answer */
     uint32_t host;
+
+    /* Of a question to a pair: the other host, the request, to ask again, and whether it changes something.
+     * */
+    uint32_t other; /* otherwise DTI_NO_HOST */
+    bool changes;
+    void *request;
+    size_t request_bytes;
+
     _Atomic uint32_t state;
     void *data; /* of the answer */
     size_t bytes;
@@ -71,6 +83,12 @@ ditto_status dti_questions_send(struct dti_questions *questions, uint32_t to, co
  * */
 ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, struct dti_bytes *request,
                               struct dti_asked_host *question);
+
+/* Asks a pair of hosts which have the same things. The first one does what is asked. If `changes` is true,
+ * the other one then does the same, in the same order, and answers. If one of the two is lost, the other one
+ * is asked again, and does it once. Returns the same errors, LOST if both are gone. See pairs.h. */
+ditto_status dti_question_ask_pair(struct dti_questions *questions, uint32_t first, uint32_t second,
+                                   bool changes, struct dti_bytes *request, struct dti_asked_host *question);
 
 /* Waits for the end of a question. *answer reads what the host has answered, and *data is to be freed, also
  * after an error. Returns an error of the host, LOST, CONTEXT, or TIMED_OUT. */

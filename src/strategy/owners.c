@@ -60,6 +60,26 @@ static ditto_status list(const struct dti_hosts *hosts, struct dti_owners *owner
     return DITTO_OK;
 }
 
+/* Finds the second host of each host: the next one that keeps parameters. */
+static ditto_status pair(struct dti_owners *owners)
+{
+    owners->second = calloc(owners->hosts, sizeof *owners->second);
+    if (owners->second == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the pairs of %u hosts", owners->hosts);
+    if (owners->host[0] == owners->host[owners->servers - 1])
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "mirrors_parameters is ON, but host %u alone keeps parameters: let another one keep some",
+            owners->host[0]);
+    for (uint32_t s = 0; s < owners->servers; s++) { /* the hosts are in ascending order */
+        uint32_t next = s + 1;
+        while (next < owners->servers && owners->host[next] == owners->host[s])
+            next++;
+        owners->second[owners->host[s]] = owners->host[next < owners->servers ? next : 0];
+    }
+    return DITTO_OK;
+}
+
 ditto_status dti_owners_make(ditto_strategy *strategy, const ditto_strategy_options *o, ditto_status status)
 {
     struct own_nodes own = { .count = 0 };
@@ -72,12 +92,15 @@ ditto_status dti_owners_make(ditto_strategy *strategy, const ditto_strategy_opti
     size_t bytes = (1 + (size_t)own.count) * sizeof(uint32_t);
     DTI_TRY(dti_hosts_agree_with(hosts, "the parameter servers", status, &own, bytes));
     w->owners.questions = w->questions;
-    return list(hosts, &w->owners); /* if it fails, the end of ditto_strategy_create tells the other hosts */
+    DTI_TRY(
+        list(hosts, &w->owners)); /* if it fails, the end of ditto_strategy_create tells the other hosts */
+    return o->mirrors_parameters == DITTO_SWITCH_ON ? pair(&w->owners) : DITTO_OK;
 }
 
 void dti_owners_free(struct dti_workers *w)
 {
     free(w->owners.host);
     free(w->owners.node);
+    free(w->owners.second);
     dti_questions_free(w->questions);
 }

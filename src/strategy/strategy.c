@@ -55,7 +55,8 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     const char *of_workers = o->replicas_per_worker != 0 ? "replicas_per_worker"
                              : o->parameter_nodes != NULL || o->num_parameter_nodes != 0 ? "parameter_nodes"
                              : o->keeps_parameters != DITTO_SWITCH_DEFAULT               ? "keeps_parameters"
-                                                                                         : NULL;
+                             : o->mirrors_parameters != DITTO_SWITCH_DEFAULT ? "mirrors_parameters"
+                                                                             : NULL;
     if (of_workers != NULL && !kind->has_workers)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
@@ -64,7 +65,12 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     if (o->keeps_parameters == DITTO_SWITCH_OFF && ditto_cluster_num_hosts(o->cluster) < 2)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "keeps_parameters is OFF, but there is no other host that could keep the parameters");
+    if (o->mirrors_parameters == DITTO_SWITCH_ON && ditto_cluster_num_hosts(o->cluster) < 2)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "mirrors_parameters is ON, but there is no other host that could keep the parameters, too");
     DTI_TRY(check_enum((int)o->keeps_parameters, DITTO_SWITCH_OFF, "keeps_parameters"));
+    DTI_TRY(check_enum((int)o->mirrors_parameters, DITTO_SWITCH_OFF, "mirrors_parameters"));
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_SWITCH_OFF, "helpers"));
@@ -216,6 +222,7 @@ static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_op
     request.options = dti_hash_word((uint64_t)strategy->kind->kind, o->bytes_per_pack);
     request.options = dti_hash_word(request.options, (uint64_t)o->implementation);
     request.options = dti_hash_word(request.options, o->replicas_per_worker);
+    request.options = dti_hash_word(request.options, o->mirrors_parameters == DITTO_SWITCH_ON);
     return dti_hosts_make(o->cluster, &request, status, &strategy->hosts);
 }
 

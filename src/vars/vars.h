@@ -88,7 +88,9 @@ struct ditto_variable {
 
     /* Of parameters over several hosts: [pieces] the host that has each piece. The others have neither its
      * elements nor its version. NULL if this host has all pieces. */
-    uint32_t *host_of_piece, own_host;
+    uint32_t *host_of_piece;
+    const struct dti_owners *owners; /* NULL over one host */
+    bool is_paired;                  /* its pieces are also on a second host, owners->second[host] */
 
     /* [pieces] The locks and versions of a parameter (parameters/parameter.h). NULL for other variables.
      * Those of a slot are the array of the parameter that it belongs to, and borrows_shards is true. */
@@ -141,6 +143,9 @@ struct dti_owners {
     uint32_t own, hosts; /* the number of this host, and how many there are */
     uint32_t servers;
     uint32_t *host, *node; /* [servers] */
+
+    /* [hosts] The host that keeps the shards of a host, too. NULL if shards are not mirrored. */
+    uint32_t *second;
 };
 
 /* Where the variables of a strategy are stored. */
@@ -234,7 +239,8 @@ ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
 /* Returns true if this host has the piece. */
 static inline bool dti_owns_piece(const ditto_variable *v, uint32_t piece)
 {
-    return v->host_of_piece == NULL || v->host_of_piece[piece] == v->own_host;
+    return v->host_of_piece == NULL || v->host_of_piece[piece] == v->owners->own ||
+           (v->is_paired && v->owners->second[v->host_of_piece[piece]] == v->owners->own);
 }
 
 /* Returns the copy that is the component of a replica. The variable must have one piece. Any thread may call

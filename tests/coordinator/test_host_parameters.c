@@ -25,6 +25,7 @@ struct job {
     size_t shards;
     const ditto_optimizer_options *optimizer; /* or NULL */
     bool spares_host_1;                       /* which keeps no parameters */
+    bool mirrors;                             /* each shard is on two hosts */
     ditto_status (*work)(struct model *m, ditto_coordinator *coordinator);
     ditto_status (*make_more)(const struct model *m); /* or NULL */
     ditto_status (*destroy_more)(const struct model *m);
@@ -82,6 +83,7 @@ static ditto_status play_host(struct test_host *host)
     options.num_replicas = job.replicas;
     options.replicas_per_worker = job.each;
     options.cluster = host->cluster;
+    options.mirrors_parameters = job.mirrors ? DITTO_SWITCH_ON : DITTO_SWITCH_DEFAULT;
     options.keeps_parameters = job.spares_host_1 && host->host == 1 ? DITTO_SWITCH_OFF : DITTO_SWITCH_DEFAULT;
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
     DITTO_TRY(make_variables(m));
@@ -199,6 +201,12 @@ static void rule_12_16_reads_and_writes(void **state)
     }
     play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .spares_host_1 = true, .work = read_and_write });
     play(8, (struct job){ 8, 1, DITTO_CONCURRENCY_LOCKED, 16, .work = read_and_write });
+    for (int k = 0; k < 3; k++) {
+        play(2, (struct job){ 2, 1, kinds[k], 5, .mirrors = true, .work = read_and_write });
+        play(3, (struct job){ 2, 2, kinds[k], ROWS, .mirrors = true, .work = read_and_write });
+    }
+    play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .spares_host_1 = true, .mirrors = true,
+                          .work = read_and_write });
     assert_ok(ditto_function_unregister("check_pull"));
     assert_ok(ditto_function_unregister("add_everywhere"));
 }
@@ -246,6 +254,7 @@ static void rule_12_16_rows(void **state)
     play(2, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 1, .work = use_rows });
     play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 7, .work = use_rows });
     play(3, (struct job){ 2, 1, DITTO_CONCURRENCY_FREE_READS, ROWS, .work = use_rows });
+    play(3, (struct job){ 2, 1, DITTO_CONCURRENCY_LOCKED, 7, .mirrors = true, .work = use_rows });
     assert_ok(ditto_function_unregister("scatter_rows"));
 }
 
@@ -290,6 +299,8 @@ static ditto_status take_steps(struct model *m, ditto_coordinator *c)
     return DITTO_OK;
 }
 
+static bool mirrors; /* the shards, over several hosts */
+
 /* The bits are those of one host. */
 static void compare_steps(const ditto_optimizer_options *options, uint32_t hosts, uint32_t replicas,
                           uint32_t each, size_t shards)
@@ -297,8 +308,8 @@ static void compare_steps(const ditto_optimizer_options *options, uint32_t hosts
     found = 0;
     play(1, (struct job){ each, each, DITTO_CONCURRENCY_LOCKED, shards, options, .work = take_steps });
     found = 1;
-    play(hosts,
-         (struct job){ replicas, each, DITTO_CONCURRENCY_LOCKED, shards, options, .work = take_steps });
+    play(hosts, (struct job){ replicas, each, DITTO_CONCURRENCY_LOCKED, shards, options, .mirrors = mirrors,
+                              .work = take_steps });
     assert_memory_equal(found_table[0], found_table[1], sizeof found_table[0]);
     assert_memory_equal(found_bias[0], found_bias[1], sizeof found_bias[0]);
     assert_memory_equal(found_slot[0], found_slot[1], sizeof found_slot[0]);
@@ -341,7 +352,11 @@ static void rule_12_16_steps_have_the_bits_of_one_host(void **state)
     own.num_slots = 1;
     slot_name = "slot0";
     compare_steps(&own, 3, 1, 1, 6);
+    mirrors = true;
+    compare_steps(&own, 3, 1, 1, 6);
     slot_name = "m";
+    compare_steps(&adam, 3, 2, 2, 5);
+    mirrors = false;
     assert_int_equal(atomic_load(&not_refused), 0);
     assert_ok(ditto_function_unregister("take_step"));
 }
@@ -581,6 +596,14 @@ static ditto_status misuse(struct test_host *host)
     *m = (struct model){ .host = host };
     DITTO_TRY(expect(host, ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy),
                      DITTO_ERR_INVALID, "keeps_parameters is OFF on all 2 hosts"));
+    options.mirrors_parameters = DITTO_SWITCH_ON;
+    options.keeps_parameters = host->host == 0 ? DITTO_SWITCH_OFF : DITTO_SWITCH_ON;
+    DITTO_TRY(expect(host, ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy),
+                     DITTO_ERR_INVALID, "host 1 alone keeps parameters"));
+    options.mirrors_parameters = host->host == 0 ? DITTO_SWITCH_ON : DITTO_SWITCH_OFF;
+    DITTO_TRY(expect(host, ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy),
+                     DITTO_ERR_INVALID, "mirrors_parameters"));
+    options.mirrors_parameters = DITTO_SWITCH_DEFAULT;
     options.keeps_parameters = DITTO_SWITCH_DEFAULT;
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
     DITTO_TRY(make_variables(m));

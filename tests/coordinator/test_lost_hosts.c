@@ -15,6 +15,7 @@
 enum { HOSTS = 3, ROWS = 12, TIMEOUT_MS = 20000 };
 
 static uint32_t run_timeout_ms; /* of functions, or 0 */
+static bool mirrors;            /* each shard is on two hosts */
 static char folder[] = "/tmp/ditto-lost-hosts-XXXXXX", path[64];
 
 /* What a process has. */
@@ -43,6 +44,7 @@ static ditto_status make_model(const char *list, uint32_t host, ditto_switch kee
     options.timeout_ms = TIMEOUT_MS;
     options.run_timeout_ms = run_timeout_ms;
     options.keeps_parameters = keeps;
+    options.mirrors_parameters = mirrors ? DITTO_SWITCH_ON : DITTO_SWITCH_DEFAULT;
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &model.strategy));
     cut.name = "table";
     cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 4 };
@@ -155,6 +157,56 @@ static void rule_12_16_a_host_without_parameters_is_lost(void **state)
     unregister_functions();
     await_host(first, true);
     await_host(second, false);
+}
+
+/* A host with shards that another host has, too, is killed. Nothing is lost, and each update is applied once,
+ * except those of the function that was being executed on the host. */
+static void lose_mirrored(uint32_t victim, int when)
+{
+    enum { TIMES = 300 };
+    char list[HOSTS * 24];
+    ditto_coordinator *c;
+    double table[ROWS];
+    uint64_t versions[4], least = UINT64_MAX;
+    pid_t pid[HOSTS];
+    mirrors = true;
+    list_free_ports(HOSTS, list, sizeof list);
+    for (uint32_t h = 1; h < HOSTS; h++)
+        pid[h] = start_host(list, h, DITTO_SWITCH_DEFAULT, false);
+    assert_ok(make_model(list, 0, DITTO_SWITCH_DEFAULT));
+    assert_ok(register_functions());
+    assert_ok(ditto_coordinator_create(model.strategy, NULL, &c));
+    schedule(c, "add_one", when);
+    kill(pid[victim], SIGKILL);
+    schedule(c, "add_one", TIMES - when);
+    assert_ok(ditto_coordinator_join(c));
+    assert_ok(ditto_variable_read(model.table, table, sizeof table));
+    for (int i = 0; i < ROWS; i++)
+        assert_true(table[i] == TIMES || table[i] == TIMES + 1);
+    assert_ok(ditto_parameter_versions(model.table, versions, 4));
+    for (int s = 0; s < 4; s++) {
+        assert_true(versions[s] == (uint64_t)table[3 * s]);
+        least = versions[s] < least ? versions[s] : least;
+    }
+    schedule(c, "take_step", 10); /* the slots are there, too */
+    assert_ok(ditto_coordinator_join(c));
+    assert_ok(ditto_parameter_versions(model.table, versions, 4));
+    assert_true(versions[0] >= least + 10);
+    assert_ok(ditto_coordinator_destroy(c));
+    assert_ok(destroy_model());
+    unregister_functions();
+    for (uint32_t h = 1; h < HOSTS; h++)
+        await_host(pid[h], h == victim);
+    mirrors = false;
+}
+
+static void rule_12_17_a_mirrored_host_is_lost(void **state)
+{
+    (void)state;
+    lose_mirrored(1, 0);
+    lose_mirrored(1, 150);
+    lose_mirrored(2, 20);
+    lose_mirrored(2, 299);
 }
 
 /* A host without parameters is stopped while it executes a function. Another one executes it again. */
@@ -286,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { /* processes are started before there are threads */
                                         cmocka_unit_test(rule_12_16_a_host_without_parameters_is_lost),
+                                        cmocka_unit_test(rule_12_17_a_mirrored_host_is_lost),
                                         cmocka_unit_test(rule_12_16_a_host_is_stopped),
                                         cmocka_unit_test(rule_12_15_a_name_is_missing),
                                         cmocka_unit_test(rule_12_16_parameters_are_lost_and_restored)

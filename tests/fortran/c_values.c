@@ -97,6 +97,7 @@ void c_offsets(size_t *offsets)
                              AT(parameter_nodes),
                              AT(num_parameter_nodes),
                              AT(keeps_parameters),
+                             AT(mirrors_parameters),
                              offsetof(ditto_exchange_part, tag),
                              offsetof(ditto_exchange_part, src),
                              offsetof(ditto_exchange_part, dst),

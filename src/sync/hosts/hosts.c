@@ -165,11 +165,11 @@ static ditto_status check_request(const struct dti_hosts *hosts, uint32_t host)
                         "run_agreement is %s on host 0, but %s on %s: it must be equal on all hosts",
                         own.agrees ? "on" : "off", theirs.agrees ? "on" : "off", name);
     if (theirs.options != own.options)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "the kind, bytes_per_pack or implementation of the strategy differ between host 0 and %s: "
-            "they must be equal on all hosts",
-            name);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the kind, bytes_per_pack, implementation, replicas_per_worker or mirrors_parameters "
+                        "of the strategy "
+                        "differ between host 0 and %s: they must be equal on all hosts",
+                        name);
     return DITTO_OK;
 }
 

@@ -160,6 +160,7 @@ int64_t dti_optimizer_take_number(ditto_optimizer *o, bool has_read_steps, int64
 
 /* A step on those shards of a variable that this host has. */
 struct dti_step_of_variable {
+    uint32_t owner; /* whose shards they are: this host, or the one whose shards it has, too */
     int64_t number;
     double learning_rate, factor; /* of clipping, or 1 */
     const char *gradients;        /* of these shards, each in a section (over_hosts.h) */

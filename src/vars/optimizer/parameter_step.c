@@ -322,7 +322,7 @@ void dti_optimizer_step_own(ditto_optimizer *o, uint32_t variable, const struct 
     applying.step = dti_optimizer_step_of(&o->options, step->learning_rate, step->number);
     for (uint32_t i = 0; i < v->pieces; i++) {
         size_t bytes = dti_shard_bytes(v, i);
-        if (!dti_owns_piece(v, i))
+        if (v->host_of_piece[i] != step->owner || !dti_owns_piece(v, i))
             continue;
         update_shard(&applying, o->first_item[variable] + i, gradient, step->factor);
         gradient += bytes + -bytes % DTI_SECTION_BYTES;

@@ -49,9 +49,11 @@ ditto_status dti_step_over_hosts(const struct dti_step_over_hosts *step)
                           o->name, o->count);
     for (uint32_t k = 0; status == DITTO_OK && k < o->count; k++) {
         each[k] = (struct step_of_variable){ step, k };
-        asking[k] = (struct dti_asking){
-            .v = o->variable[k], .own = take_own_part, .put = ask_for_step, .context = &each[k]
-        };
+        asking[k] = (struct dti_asking){ .v = o->variable[k],
+                                         .own = take_own_part,
+                                         .put = ask_for_step,
+                                         .context = &each[k],
+                                         .changes = true };
     }
     if (status == DITTO_OK)
         status = dti_ask_owners_of_all(asking, o->count);

@@ -33,6 +33,12 @@ static const void *take(struct answering *a, size_t bytes)
     return section;
 }
 
+/* Returns true if the shard is asked for. */
+static bool is_asked(const struct answering *a, const ditto_variable *v, uint32_t piece)
+{
+    return v->host_of_piece[piece] == a->request->owner && dti_owns_piece(v, piece);
+}
+
 /* Returns the variable, whose gate is entered. */
 static ditto_status hold(const struct answering *a, uint64_t number, ditto_variable **out,
                          struct dti_gate **held)
@@ -50,7 +56,7 @@ static ditto_status read_shards(const struct answering *a, const ditto_variable 
     for (uint32_t i = 0; i < v->pieces; i++) {
         const struct dti_reading reading = { .is_free = a->request->flag != 0 };
         uint64_t version;
-        if (!dti_owns_piece(v, i))
+        if (!is_asked(a, v, i))
             continue;
         char *room = dti_bytes_room(a->answer, sizeof version + dti_shard_bytes(v, i));
         if (room == NULL)
@@ -69,7 +75,7 @@ static ditto_status give_versions(const struct answering *a, const ditto_variabl
 {
     for (uint32_t i = 0; i < v->pieces; i++) {
         uint64_t version = dti_shard_version(v, i);
-        if (dti_owns_piece(v, i))
+        if (is_asked(a, v, i))
             dti_bytes_put(a->answer, &version, sizeof version);
     }
     return DITTO_OK;
@@ -79,7 +85,7 @@ static ditto_status write_shards(struct answering *a, const ditto_variable *v)
 {
     DTI_TRY(dti_rule_check((enum dti_rule)a->request->flag, v->spec.dtype));
     for (uint32_t i = 0; i < v->pieces; i++) {
-        if (!dti_owns_piece(v, i))
+        if (!is_asked(a, v, i))
             continue;
         const void *value = take(a, dti_shard_bytes(v, i));
         if (value == NULL)
@@ -118,7 +124,7 @@ static ditto_status look_up(struct answering *a, const ditto_variable *v)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the versions of %u shards", v->pieces);
     size_t bytes = a->request->count * row_bytes_of(v), before = a->answer->length, own = 0;
     for (uint32_t i = 0; i < v->pieces; i++)
-        own += dti_owns_piece(v, i) ? sizeof *versions : 0;
+        own += is_asked(a, v, i) ? sizeof *versions : 0;
     char *room = dti_bytes_room(a->answer, own + bytes);
     ditto_status status = dti_bytes_status(a->answer);
     if (room != NULL)
@@ -126,7 +132,7 @@ static ditto_status look_up(struct answering *a, const ditto_variable *v)
             v, numbers, a->request->count, room + own,
             &(struct dti_reading){ .is_free = a->request->flag != 0, .versions = versions });
     for (uint32_t i = 0; room != NULL && i < v->pieces; i++)
-        if (dti_owns_piece(v, i)) {
+        if (is_asked(a, v, i)) {
             memcpy(a->answer->data + before, &versions[i], sizeof versions[i]);
             before += sizeof versions[i];
         }
@@ -250,12 +256,14 @@ static ditto_status step(struct answering *a, ditto_optimizer *o)
     const ditto_variable *v = o->variable[r->count];
     const char *gradients = a->at;
     for (uint32_t i = 0; i < v->pieces; i++)
-        if (dti_owns_piece(v, i) && take(a, dti_shard_bytes(v, i)) == NULL)
+        if (is_asked(a, v, i) && take(a, dti_shard_bytes(v, i)) == NULL)
             return fail_corrupt("has fewer elements than its shards");
-    dti_optimizer_step_own(
-        o, (uint32_t)r->count,
-        &(struct dti_step_of_variable){
-            .number = r->steps, .learning_rate = r->rate, .factor = r->factor, .gradients = gradients });
+    dti_optimizer_step_own(o, (uint32_t)r->count,
+                           &(struct dti_step_of_variable){ .owner = (uint32_t)r->owner,
+                                                           .number = r->steps,
+                                                           .learning_rate = r->rate,
+                                                           .factor = r->factor,
+                                                           .gradients = gradients });
     return DITTO_OK;
 }
 

@@ -51,7 +51,19 @@ static void note(struct asked *a, const ditto_variable *v, ditto_status status)
     a->error = *dti_error_get();
 }
 
-/* Asks the other owners of a variable. */
+/* Sends the request to the owner h, or to it and the second host that has its shards. */
+static ditto_status send(const struct asked *a, const struct dti_asking *asking, uint32_t h,
+                         struct dti_bytes *request, struct dti_asked_host *question)
+{
+    const ditto_variable *v = asking->v;
+    if (request->data != NULL)
+        ((struct dti_parameter_request *)(void *)request->data)->owner = h;
+    return v->is_paired ? dti_question_ask_pair(a->questions, h, v->owners->second[h], asking->changes,
+                                                request, question)
+                        : dti_question_ask(a->questions, h, request, question);
+}
+
+/* Asks the other owners of a variable, and if shards are mirrored, all of them. */
 static void begin(struct asked *a, uint32_t k)
 {
     const struct dti_asking *asking = &a->asking[k];
@@ -61,11 +73,11 @@ static void begin(struct asked *a, uint32_t k)
         has_begun[v->host_of_piece[i]] = true; /* it is to begin */
     for (uint32_t h = 0; h < a->hosts; h++) {
         struct dti_bytes request = { 0 };
-        has_begun[h] = has_begun[h] && h != v->own_host && asking->put(asking->context, h, &request);
+        has_begun[h] = has_begun[h] && (v->is_paired || h != v->owners->own) &&
+                       asking->put(asking->context, h, &request);
         if (!has_begun[h])
             continue;
-        ditto_status status = dti_question_ask(a->questions, h, &request,
-                                               &a->question[(size_t)k * a->hosts + h]);
+        ditto_status status = send(a, asking, h, &request, &a->question[(size_t)k * a->hosts + h]);
         has_begun[h] = status == DITTO_OK;
         note(a, v, status);
     }
@@ -89,12 +101,6 @@ static void end(struct asked *a, uint32_t k)
     }
 }
 
-static void do_own(const struct dti_asking *asking, uint32_t count)
-{
-    for (uint32_t k = 0; k < count; k++)
-        asking[k].own(asking[k].context);
-}
-
 static ditto_status ask(struct asked *a)
 {
     a->question = calloc((size_t)a->count * a->hosts, sizeof *a->question);
@@ -105,7 +111,9 @@ static ditto_status ask(struct asked *a)
     } else {
         for (uint32_t k = 0; k < a->count; k++)
             begin(a, k);
-        do_own(a->asking, a->count);
+        for (uint32_t k = 0; k < a->count; k++)
+            if (!a->asking[k].v->is_paired)
+                a->asking[k].own(a->asking[k].context);
         for (uint32_t k = 0; k < a->count; k++)
             end(a, k);
         if (a->status != DITTO_OK)
@@ -138,14 +146,16 @@ ditto_status dti_ask_owners_of_all(const struct dti_asking *asking, uint32_t cou
 {
     const struct dti_owners *owners = dti_vars_storage(asking->v->team)->owners;
     uint32_t k = 0;
-    while (k < count && has_all(asking[k].v))
+    while (k < count && !asking[k].v->is_paired && has_all(asking[k].v))
         k++;
     if (k < count && dti_questions_are_open(owners->questions))
         return ask(&(struct asked){
             .asking = asking, .count = count, .hosts = owners->hosts, .questions = owners->questions });
-    if (k < count && !asking->works_closed)
-        return fail_closed(asking[k].v);
-    do_own(asking, count);
+    for (k = 0; k < count; k++) {
+        if (!asking[k].works_closed && !has_all(asking[k].v))
+            return fail_closed(asking[k].v);
+        asking[k].own(asking[k].context);
+    }
     return DITTO_OK;
 }
 

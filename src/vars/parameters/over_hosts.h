@@ -21,6 +21,10 @@
  *     STEP      optimizer   gradient of each shard of variable `count`
  *     NUMBER    optimizer                                               number of the step, or 0
  *
+ * With mirrors_parameters a second host has the same shards (owners->second). Then all operations are
+ * questions to such pairs of hosts (hosts/pairs.h), also those of the owner itself, so that both do all
+ * changes in the same order.
+ *
  * While there is no coordinator, hosts cannot be asked. Then all hosts make the same calls, and each changes
  * its own shards. */
 #ifndef DTI_OVER_HOSTS_H
@@ -51,6 +55,10 @@ struct dti_parameter_request {
     uint64_t version;    /* RESTORE: the version that the shard gets */
     int64_t steps;       /* STEP: number of the step. NUMBER: read_steps */
     double rate, factor; /* STEP: learning rate, and the factor of clipping */
+
+    /* Of whose shards it is asked: those of this host, or if it is lost, of the host that has them too. Set
+     * when the request is sent. */
+    uint64_t owner;
 };
 
 /* What RESTORE does to the versions of the shards. */
@@ -78,6 +86,8 @@ struct dti_asking {
     /* Reads its answer. NULL if there is nothing in it. */
     ditto_status (*take)(void *context, uint32_t host, struct dti_bytes_reader *answer);
     void *context;
+
+    bool changes; /* what is asked for changes something */
 
     /* If the hosts cannot be asked, do it to the own shards alone. Otherwise that is an error. */
     bool works_closed;

@@ -214,8 +214,12 @@ static bool ask_to_write(void *context, uint32_t host, struct dti_bytes *request
 ditto_status dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct write_call call = { v, rule, value };
-    return dti_ask_owners(&(struct dti_asking){
-        .v = v, .own = write_own, .put = ask_to_write, .context = &call, .works_closed = true });
+    return dti_ask_owners(&(struct dti_asking){ .v = v,
+                                                .own = write_own,
+                                                .put = ask_to_write,
+                                                .context = &call,
+                                                .changes = true,
+                                                .works_closed = true });
 }
 
 ditto_status dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count)

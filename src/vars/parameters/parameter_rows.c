@@ -287,8 +287,12 @@ ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, 
     if (v->host_of_piece == NULL || slices->rows == 0)
         return dti_parameter_scatter_own(v, rule, slices);
     DTI_TRY(sort(v, slices->indices, slices->rows, &few, &call.sorted));
-    ditto_status status = dti_ask_owners(&(struct dti_asking){
-        .v = v, .own = scatter_own, .put = ask_to_scatter, .context = &call, .works_closed = true });
+    ditto_status status = dti_ask_owners(&(struct dti_asking){ .v = v,
+                                                               .own = scatter_own,
+                                                               .put = ask_to_scatter,
+                                                               .context = &call,
+                                                               .changes = true,
+                                                               .works_closed = true });
     free(call.sorted.memory);
     return status;
 }

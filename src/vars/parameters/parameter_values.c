@@ -192,7 +192,8 @@ static bool ask_to_restore(void *context, uint32_t host, struct dti_bytes *reque
 static ditto_status restore_group(struct dti_parameter_group *g)
 {
     return ask_for_all_shards(
-        g, &(struct dti_asking){ .own = restore_own, .put = ask_to_restore, .works_closed = true });
+        g, &(struct dti_asking){
+               .own = restore_own, .put = ask_to_restore, .changes = true, .works_closed = true });
 }
 
 /* -- all groups of a list -- */

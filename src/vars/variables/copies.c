@@ -25,7 +25,7 @@ static ditto_status allocate_arrays(ditto_variable *v, size_t pieces, size_t cop
     const struct dti_owners *owners = dti_vars_storage(v->team)->owners;
     if (owners == NULL)
         return DITTO_OK;
-    v->own_host = owners->own;
+    v->owners = owners;
     v->host_of_piece = calloc(pieces, sizeof *v->host_of_piece); /* host 0, until hosts are assigned */
     return v->host_of_piece != NULL
                ? DITTO_OK
@@ -129,12 +129,17 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
 }
 
 /* Deals the shards out over the parameter servers of all hosts. */
-static void assign_hosts(ditto_variable *v, const struct dti_owners *owners, uint64_t shards_assigned)
+static void assign_hosts(ditto_variable *v, const struct dti_storage *storage, uint64_t shards_assigned)
 {
+    const struct dti_owners *owners = storage->owners;
+    v->is_paired = owners->second != NULL;
     for (uint32_t i = 0; i < v->pieces; i++) {
         uint64_t server = (shards_assigned + i) % owners->servers;
         v->host_of_piece[i] = owners->host[server];
         v->copy_node[i] = owners->node[server];
+        if (v->is_paired &&
+            owners->host[server] != owners->own) /* on a second host, on one of its own nodes */
+            v->copy_node[i] = storage->nodes[(shards_assigned + i) % storage->num_nodes];
         v->copy[i].owner = dti_owns_piece(v, i) ? owner_on(v->team, v->copy_node[i]) : 0;
     }
 }
@@ -149,7 +154,7 @@ void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
         return;
     const struct dti_storage *storage = dti_vars_storage(v->team);
     if (storage->owners != NULL) {
-        assign_hosts(v, storage->owners, shards_assigned);
+        assign_hosts(v, storage, shards_assigned);
         return;
     }
     while (!v->central && !storage->parameters && node_number(v->team, nodes) != UINT32_MAX)

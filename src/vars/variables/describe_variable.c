@@ -36,6 +36,8 @@ static void add_parts(const ditto_variable *v, struct dti_text *text)
             dti_text_add(text, " %u", node_of(v, c));
     if (v->pieces > 16)
         dti_text_add(text, " ...");
+    if (v->is_paired)
+        dti_text_add(text, ", each also on another host");
 }
 
 /* Describes the copies in the order of their owners. The array of copies is not in that order after a

@@ -361,6 +361,7 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
     ditto_status status = dti_copies_plan_optimizer_slot(v, piece, pieces);
     if (status == DITTO_OK && v->kind == &dti_parameter_kind) {
         v->borrows_shards = guard != NULL;
+        v->is_paired = guard != NULL && guard->is_paired;
         for (uint32_t i = 0; v->borrows_shards && i < v->pieces; i++) {
             v->copy_node[i] = guard->copy_node[i];
             if (v->host_of_piece != NULL)

@@ -1,0 +1,39 @@
+/* src/hosts/pairs.h - questions to pairs of hosts, of which each has what the other one has.
+ *
+ * Of a pair, the first host does all changes, on the thread of its postman, one after the other. It sends
+ * each to the second host (COPY), which does the same and answers the asker. Mail arrives in order, so both
+ * do the same changes in the same order, and a change that was answered has been done by both.
+ *
+ * If a host of the pair is lost, each asker that has no answer yet asks the other one again, with the number
+ * of the question. Who has done that change already only answers. The second host does not know at once
+ * whether a change that comes from an asker (ALONE) is also on its way from the first host. It holds the
+ * change until it has been told of the loss itself: after that, nothing comes from the first host.
+ *
+ *     kind      to             about              what it does
+ *     CHANGE    first host     second host, or    does the change, and sends it to the second host; without
+ *                              DTI_NO_HOST        one, answers
+ *     COPY      second host    asker              does the change, and answers
+ *     ALONE     second host    lost first host    waits for the loss, does the change if it has not been
+ *                                                 done, and answers
+ *
+ * Invariants  I1  A change that was answered without an error has been done by each host of the pair that is
+ *                 not lost.
+ *             I2  No host does a change twice.
+ * Edges       none between hosts, which share nothing but messages
+ * Model       tests/model/pairs.pml */
+#ifndef DTI_PAIRS_H
+#define DTI_PAIRS_H
+
+#include "hosts/questions_private.h"
+
+bool dti_pair_is_mail(uint32_t kind);
+/* Takes over mail->data. */
+void dti_pair_deliver(struct dti_questions *questions, uint32_t from, const struct dti_mail *mail);
+
+/* When a host is lost: asks the other one of each pair again. The caller has the lock. */
+void dti_pairs_ask_again(struct dti_questions *questions, uint32_t host);
+/* Then does what was held until the loss. */
+void dti_pairs_lose(struct dti_questions *questions, uint32_t host);
+void dti_pairs_free(struct dti_questions *questions);
+
+#endif

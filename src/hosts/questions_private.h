@@ -1,0 +1,44 @@
+/* src/hosts/questions_private.h - what the files that ask and answer questions share. */
+#ifndef DTI_QUESTIONS_PRIVATE_H
+#define DTI_QUESTIONS_PRIVATE_H
+
+#include "hosts/questions.h"
+
+enum { QUESTION_AWAITED, QUESTION_ANSWERED, QUESTION_LOST };
+
+struct dti_done_changes; /* pairs.h */
+struct dti_held_change;
+
+struct dti_questions {
+    ditto_cluster *cluster;
+    uint32_t timeout_ms;
+    struct dti_questions_user user;
+
+    /* Of pairs. Only the postman uses them. */
+    bool *told_loss;                /* [hosts] */
+    struct dti_done_changes **done; /* [hosts], or NULL before the first change */
+    struct dti_held_change *held;
+
+    pthread_mutex_t lock; /* of the members from here on */
+    struct dti_post *post;
+    uint64_t asked; /* how many */
+    struct dti_asked_host *pending;
+    bool *has_left; /* [hosts] */
+};
+
+/* -- questions.c -- */
+ditto_status dti_questions_fail_closed(void);
+ditto_status dti_questions_fail_left(const struct dti_questions *questions, uint32_t host);
+ditto_status dti_questions_fail_lost(const struct dti_questions *questions, uint32_t host);
+
+/* The caller has the lock. */
+void dti_question_take_out(struct dti_questions *questions, const struct dti_asked_host *question);
+void dti_question_finish(struct dti_asked_host *question, uint32_t state);
+
+/* Does what is asked, on the thread of the postman, and replies. */
+ditto_status dti_question_execute(struct dti_questions *questions, const struct dti_mail *request,
+                                  struct dti_bytes *bytes);
+void dti_question_reply(struct dti_questions *questions, uint32_t to, uint64_t id, ditto_status status,
+                        struct dti_bytes *bytes);
+
+#endif
