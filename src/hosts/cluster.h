@@ -19,6 +19,7 @@
 #include <pthread.h>
 
 #define DTI_HOST_NAME_BYTES 64
+#define DTI_NO_HOST         UINT32_MAX
 
 /* The channel of mail (mail.h). Those below it are of headers and data. */
 #define DTI_MAIL_CHANNEL (DITTO_WIRE_CHANNELS - 1)

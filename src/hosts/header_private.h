@@ -6,7 +6,6 @@
 
 #define DTI_CALL_NAME_BYTES 48
 #define DTI_LAST_CALL_BYTES 200
-#define DTI_NO_HOST         UINT32_MAX
 
 struct dti_header {
     uint32_t epoch;

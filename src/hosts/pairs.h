@@ -5,16 +5,18 @@
  * do the same changes in the same order, and a change that was answered has been done by both.
  *
  * If a host of the pair is lost, each asker that has no answer yet asks the other one again, with the number
- * of the question. Who has done that change already only answers. The second host does not know at once
- * whether a change that comes from an asker (ALONE) is also on its way from the first host. It holds the
- * change until it has been told of the loss itself: after that, nothing comes from the first host.
+ * of the question (ALONE). Who has made that change already only answers. The host does not know at once
+ * whether the other one is lost, and what is still on its way from it. It holds the change until it has been
+ * told of the loss itself: after that, nothing comes. Reads go to the second host while both live.
  *
- *     kind      to             about              what it does
- *     CHANGE    first host     second host, or    does the change, and sends it to the second host; without
- *                              DTI_NO_HOST        one, answers
- *     COPY      second host    asker              does the change, and answers
- *     ALONE     second host    lost first host    waits for the loss, does the change if it has not been
- *                                                 done, and answers
+ *     kind      to           about         what it does
+ *     CHANGE    first host   second host   makes the change, and sends it to the second host
+ *     COPY      second host  asker         makes the change, and answers
+ *     ALONE     either       the lost one  waits for the loss, makes the change if it has not been made, and
+ *                                          answers
+ *
+ * A host that cannot make a change which the other one has made, for lack of memory, cuts its life line: for
+ * all others it is lost then.
  *
  * Invariants  I1  A change that was answered without an error has been done by each host of the pair that is
  *                 not lost.

@@ -140,6 +140,7 @@ void dti_question_take_out(struct dti_questions *questions, const struct dti_ask
     while (*at != question)
         at = &(*at)->next;
     *at = question->next;
+    questions->changing -= question->changes;
 }
 
 /* Ends a question, which is not in the list any more. The caller has the lock. */
@@ -185,10 +186,10 @@ ditto_status dti_question_await(struct dti_questions *questions, struct dti_aske
     question->request = NULL;
     if (!has_ended)
         return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u (%s) has not answered for %u ms (timeout_ms)",
-                        question->host, ditto_cluster_host_name(questions->cluster, question->host),
+                        question->sent_to, ditto_cluster_host_name(questions->cluster, question->sent_to),
                         questions->timeout_ms);
     if (atomic_load_explicit(&question->state, memory_order_relaxed) == QUESTION_LOST)
-        return fail_unanswered(questions, question->host);
+        return fail_unanswered(questions, question->sent_to);
     if (question->data == NULL && question->bytes != 0)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the answer of host %u (%s), %zu bytes",
                         question->host, ditto_cluster_host_name(questions->cluster, question->host),
@@ -211,6 +212,7 @@ static void end_unanswered(struct dti_questions *questions, uint32_t host, bool 
             continue;
         }
         *at = question->next;
+        questions->changing -= question->changes;
         dti_question_finish(question, QUESTION_LOST);
     }
 }
@@ -221,6 +223,7 @@ ditto_status dti_question_execute(struct dti_questions *questions, const struct 
                                   struct dti_bytes *bytes)
 {
     dti_bytes_put_status(bytes, DITTO_OK);
+    DTI_TRY(dti_bytes_status(bytes)); /* before anything is changed */
     if (request->data == NULL && request->bytes != 0)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a request of %zu bytes", request->bytes);
     DTI_TRY(questions->user.answer(questions->user.answer_context, request->data, request->bytes, bytes));

@@ -21,7 +21,6 @@
 #define DTI_MAIL_CHANGE   (UINT32_MAX - 3) /* this and the next ones: pairs.h */
 #define DTI_MAIL_COPY     (UINT32_MAX - 4)
 #define DTI_MAIL_ALONE    (UINT32_MAX - 5)
-#define DTI_NO_HOST       UINT32_MAX
 
 /* The questions between the hosts of a cluster. */
 struct dti_questions;
@@ -44,6 +43,7 @@ struct dti_asked_host {
     uint64_t id;
     uint64_t limit_ns; /* when it ends without an answer */
     uint32_t host;
+    uint32_t sent_to; /* for messages */
 
     /* Of a question to a pair: the other host, the request, to ask again, and whether it changes something.
      * */

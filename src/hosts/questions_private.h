@@ -21,7 +21,8 @@ struct dti_questions {
 
     pthread_mutex_t lock; /* of the members from here on */
     struct dti_post *post;
-    uint64_t asked; /* how many */
+    uint64_t asked;    /* how many */
+    uint32_t changing; /* how many changes of pairs wait for an answer */
     struct dti_asked_host *pending;
     bool *has_left; /* [hosts] */
 };

@@ -471,7 +471,9 @@ static ditto_status make_small(const struct model *m)
     options.colocate_with = v[1];
     DITTO_TRY(ditto_variable_create(m->strategy, &small_spec[1], &options, &beside[m->host->host]));
     add.rule = DITTO_RULE_ADD;
-    return ditto_optimizer_create(v, SMALL, &add, &adding[m->host->host]);
+    ditto_variable *all[SMALL + 1] = { beside[m->host->host] };
+    memcpy(all + 1, v, SMALL * sizeof(ditto_variable *));
+    return ditto_optimizer_create(all, SMALL + 1, &add, &adding[m->host->host]);
 }
 
 static ditto_status destroy_small(const struct model *m)
@@ -489,12 +491,15 @@ static ditto_status add_small(ditto_replica *self, void *user)
     const struct model *m = model_of(self);
     _Alignas(16) unsigned char value[SMALL][80] = { { 0 } };
     const int64_t row[2] = { 4, 0 };
-    ditto_tensor gradient[SMALL];
+    ditto_tensor gradient[SMALL + 1];
+    double one = 1;
     (void)user;
+    gradient[0] = small_spec[1];
+    gradient[0].data = &one;
     for (int k = 0; k < SMALL; k++) {
         ditto_variable *v = small[m->host->host][k];
-        gradient[k] = small_spec[k];
-        gradient[k].data = value[k];
+        gradient[k + 1] = small_spec[k];
+        gradient[k + 1].data = value[k];
         for (size_t i = 1; i < ditto_tensor_bytes(&small_spec[k]); i += 2)
             value[k][i] = 0x3c; /* 1.0 in f16 */
         DITTO_TRY(ditto_assign_add(self, v, value[k]));
@@ -522,6 +527,9 @@ static ditto_status use_small(struct model *m, ditto_coordinator *c)
             CHECK(m->host, versions[i] == 18);
         DITTO_TRY(ditto_variable_describe(small[0][k], text, sizeof text, NULL));
     }
+    DITTO_TRY(ditto_variable_read(beside[0], &two, sizeof two));
+    CHECK(m->host, two == 9);
+    two = 2;
     DITTO_TRY(ditto_variable_assign(small[0][1], &one, sizeof one));
     DITTO_TRY(ditto_variable_assign(beside[0], &two, sizeof two));
     DITTO_TRY(ditto_variable_read(small[0][1], &two, sizeof two));
@@ -545,6 +553,11 @@ static void rule_12_16_small_variables_of_all_types(void **state)
             found = hosts > 1;
             play(hosts, (struct job){ 1, 1, kinds[k], 3, .work = use_small, .make_more = make_small,
                                       .destroy_more = destroy_small });
+            assert_memory_equal(found_small[0], found_small[found], sizeof found_small[0]);
+            if (hosts == 1)
+                continue;
+            play(hosts, (struct job){ 1, 1, kinds[k], 3, .mirrors = true, .work = use_small,
+                                      .make_more = make_small, .destroy_more = destroy_small });
             assert_memory_equal(found_small[0], found_small[found], sizeof found_small[0]);
         }
     assert_ok(ditto_function_unregister("add_small"));

@@ -161,7 +161,7 @@ static void rule_12_16_a_host_without_parameters_is_lost(void **state)
 
 /* A host with shards that another host has, too, is killed. Nothing is lost, and each update is applied once,
  * except those of the function that was being executed on the host. */
-static void lose_mirrored(uint32_t victim, int when)
+static void lose_mirrored(uint32_t victim, int when, bool both)
 {
     enum { TIMES = 300 };
     char list[HOSTS * 24];
@@ -192,21 +192,32 @@ static void lose_mirrored(uint32_t victim, int when)
     assert_ok(ditto_coordinator_join(c));
     assert_ok(ditto_parameter_versions(model.table, versions, 4));
     assert_true(versions[0] >= least + 10);
+    if (both) { /* the shards of hosts 1 and 2 are gone */
+        kill(pid[3 - victim], SIGKILL);
+        await_host(pid[3 - victim], true);
+        ditto_status status = DITTO_OK;
+        while (status == DITTO_OK)
+            status = ditto_variable_read(model.table, table, sizeof table);
+        assert_int_equal(status, DITTO_ERR_LOST);
+        schedule(c, "add_one", 1);
+        assert_status(ditto_coordinator_join(c), DITTO_ERR_LOST);
+    }
     assert_ok(ditto_coordinator_destroy(c));
     assert_ok(destroy_model());
     unregister_functions();
     for (uint32_t h = 1; h < HOSTS; h++)
-        await_host(pid[h], h == victim);
+        if (!both || h == victim)
+            await_host(pid[h], h == victim);
     mirrors = false;
 }
 
 static void rule_12_17_a_mirrored_host_is_lost(void **state)
 {
     (void)state;
-    lose_mirrored(1, 0);
-    lose_mirrored(1, 150);
-    lose_mirrored(2, 20);
-    lose_mirrored(2, 299);
+    lose_mirrored(1, 0, false);
+    lose_mirrored(1, 150, true);
+    lose_mirrored(2, 20, true);
+    lose_mirrored(2, 299, false);
 }
 
 /* A host without parameters is stopped while it executes a function. Another one executes it again. */

@@ -16,7 +16,7 @@
 #define ASKERS 2
 #endif
 
-mtype = { CHANGE, CHANGE_WITHOUT_COPY };
+mtype = { CHANGE, ALONE };
 
 chan to_first[ASKERS] = [3] of { mtype };
 chan to_second[ASKERS] = [2] of { bit };
@@ -53,7 +53,7 @@ active [ASKERS] proctype asker() {
     :: answers[me]?_ -> break
     :: first_lost && !knows_first && !second_lost -> knows_first = true; to_second[me]!1
 #ifndef NO_SECOND_LOSS
-    :: second_lost && !knows_second && !first_lost -> knows_second = true; to_first[me]!CHANGE_WITHOUT_COPY
+    :: second_lost && !knows_second && !first_lost -> knows_second = true; to_first[me]!ALONE
 #endif
     od;
     assert(first_lost || made_by_first[me] == 1);
@@ -85,17 +85,20 @@ end:
         fi
 #else
         if
-        :: atomic { !first_lost && !knows_second -> copies!i }
-        :: atomic { !first_lost && knows_second -> answers[i]!1 }
+        :: atomic { !first_lost -> copies!i }
         :: first_lost
         fi
 #endif
     :: atomic {
-            !first_lost && HAS(to_first, CHANGE_WITHOUT_COPY);
+#ifdef NO_HOLD
+            !first_lost && HAS(to_first, ALONE);
+#else
+            !first_lost && knows_second && HAS(to_first, ALONE);
+#endif
             if
-            :: to_first[0]?[CHANGE_WITHOUT_COPY] -> to_first[0]?CHANGE_WITHOUT_COPY; i = 0
-            :: to_first[ASKERS - 1]?[CHANGE_WITHOUT_COPY] ->
-                to_first[ASKERS - 1]?CHANGE_WITHOUT_COPY;
+            :: to_first[0]?[ALONE] -> to_first[0]?ALONE; i = 0
+            :: to_first[ASKERS - 1]?[ALONE] ->
+                to_first[ASKERS - 1]?ALONE;
                 i = ASKERS - 1
             fi;
             if

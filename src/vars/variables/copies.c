@@ -67,6 +67,7 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
     memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
     if (v->host_of_piece != NULL)
         v->host_of_piece[0] = like->host_of_piece[0];
+    v->is_paired = like->is_paired;
     for (uint32_t i = 0; i < v->num_replicas; i++)
         v->copy_of[i] = like->copy_of[i];
     for (uint32_t c = 0; c < v->copies; c++)
@@ -137,8 +138,7 @@ static void assign_hosts(ditto_variable *v, const struct dti_storage *storage, u
         uint64_t server = (shards_assigned + i) % owners->servers;
         v->host_of_piece[i] = owners->host[server];
         v->copy_node[i] = owners->node[server];
-        if (v->is_paired &&
-            owners->host[server] != owners->own) /* on a second host, on one of its own nodes */
+        if (owners->host[server] != owners->own && dti_owns_piece(v, i)) /* as the second host */
             v->copy_node[i] = storage->nodes[(shards_assigned + i) % storage->num_nodes];
         v->copy[i].owner = dti_owns_piece(v, i) ? owner_on(v->team, v->copy_node[i]) : 0;
     }
