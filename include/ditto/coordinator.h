@@ -132,6 +132,8 @@ typedef struct ditto_coordinator_options {
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
  *  @retval DITTO_ERR_SYSTEM       the operating system refused a thread
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the queue
+ *  @retval DITTO_ERR_LOST         over several hosts: a host is gone before all have begun ditto_serve
+ *  @retval DITTO_ERR_TIMED_OUT    over several hosts: a host has not begun ditto_serve within timeout_ms
  *  @par Ownership
  *  The caller gives the coordinator to ditto_coordinator_destroy, before the strategy is destroyed.
  *  @par Cost

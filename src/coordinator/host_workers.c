@@ -70,7 +70,8 @@ static void deliver(void *context, uint32_t from, const struct dti_mail *mail)
 {
     struct ditto_coordinator *c = context;
     struct dti_function_worker *w = mail->id < c->count ? &c->worker[mail->id] : NULL;
-    if (mail->kind != DTI_MAIL_RESULT || w == NULL || w->host != from || !is_awaited(w)) {
+    bool is_reply = mail->kind == DTI_MAIL_RESULT || mail->kind == DTI_MAIL_BEGUN;
+    if (!is_reply || w == NULL || w->host != from || !is_awaited(w)) {
         free(mail->data); /* no host of this version sends it */
         return;
     }
@@ -90,20 +91,24 @@ static void lose(void *context, uint32_t host)
 
 /* -- deputies -- */
 
+static bool is_lost(const struct dti_function_worker *w)
+{
+    return dti_questions_have_lost(w->coordinator->strategy->workers->questions, w->host);
+}
+
 /* The worker may be retired meanwhile, because its function is late. Then nobody waits for the result. */
 static bool is_retired(const struct dti_function_worker *w)
 {
     return (atomic_load_explicit(&w->state, memory_order_relaxed) & 3) == DTI_WORKER_RETIRED;
 }
 
-static bool await_reply(struct dti_function_worker *w)
+static bool await_reply(struct dti_function_worker *w, uint64_t limit_ns)
 {
     uint32_t word;
     /* acquire: pairs with the release in wake_deputy. */
     while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED) {
         /* A host that was lost before this function was sent is not told again. */
-        bool ends = is_retired(w) ||
-                    dti_questions_have_lost(w->coordinator->strategy->workers->questions, w->host);
+        bool ends = is_retired(w) || dti_now_ns() >= limit_ns || is_lost(w);
         /* relaxed: the data of a reply that came after all is used when the loop finds it. */
         if (ends && atomic_compare_exchange_strong_explicit(&w->reply, &word, REPLY_NONE,
                                                             memory_order_relaxed, memory_order_relaxed))
@@ -119,7 +124,7 @@ static ditto_status fail_lost(const struct dti_function_worker *w)
                     ditto_cluster_host_name(w->coordinator->strategy->hosts->cluster, w->host), w->index);
 }
 
-ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_scheduled *item, bool *is_lost,
+ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_scheduled *item, bool *has_lost,
                              struct dti_copied **result)
 {
     const ditto_cluster *cluster = w->coordinator->strategy->hosts->cluster;
@@ -135,8 +140,8 @@ ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_sch
         w->coordinator->strategy->workers->questions, w->host,
         &(struct dti_mail){
             .kind = DTI_MAIL_FUNCTION, .id = w->index, .data = bytes.data, .bytes = bytes.length });
-    if (status == DITTO_OK && !await_reply(w)) {
-        *is_lost = true;
+    if (status == DITTO_OK && !await_reply(w, DTI_NEVER)) {
+        *has_lost = true;
         status = fail_lost(w);
     } else if (status == DITTO_OK && w->reply_data == NULL) {
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY,
@@ -179,6 +184,15 @@ ditto_status dti_other_hosts_agree(const ditto_strategy *strategy, ditto_status 
     return DITTO_OK;
 }
 
+/* Says to host 0 that the workers of this host can be sent functions. */
+static ditto_status say_begun(struct ditto_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        DTI_TRY(dti_questions_send(c->questions, 0,
+                                   &(struct dti_mail){ .kind = DTI_MAIL_BEGUN, .id = c->first + i }));
+    return DITTO_OK;
+}
+
 ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
                                   void (*deliver_mail)(void *context, uint32_t from,
                                                        const struct dti_mail *mail),
@@ -193,19 +207,47 @@ ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
     ditto_status status = dti_questions_open(questions, &user);
     if (status == DITTO_OK) {
         c->questions = questions;
-        return DITTO_OK;
+        status = c->serves ? say_begun(c) : DITTO_OK;
     }
     /* The others have begun, and wait for this host. For them it is lost. */
     ditto_cluster *cluster = c->strategy->hosts->cluster;
-    if (cluster->life_line != NULL)
+    if (status != DITTO_OK && cluster->life_line != NULL)
         dti_life_line_cut(cluster);
     return status;
+}
+
+/* Waits until the hosts of all workers have begun. */
+static ditto_status await_begun(struct ditto_coordinator *c)
+{
+    struct dti_deadline deadline = { .timeout_ms = c->timeout_ms };
+    uint64_t limit_ns = dti_deadline_at(&deadline);
+    for (uint32_t i = c->workers->count; i < c->count; i++) {
+        struct dti_function_worker *w = &c->worker[i];
+        if (!await_reply(w, limit_ns))
+            return is_lost(w)
+                       ? fail_lost(w)
+                       : DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                                  "host %u (%s) has not begun to serve for %u ms (timeout_ms)", w->host,
+                                  ditto_cluster_host_name(c->strategy->hosts->cluster, w->host),
+                                  c->timeout_ms);
+        atomic_store_explicit(&w->reply, REPLY_NONE, memory_order_release); /* pairs with is_awaited */
+    }
+    return DITTO_OK;
 }
 
 ditto_status dti_other_hosts_begin(struct ditto_coordinator *c, ditto_status status)
 {
     DTI_TRY(dti_other_hosts_agree(c->strategy, status));
-    return dti_other_hosts_open(c, deliver, lose, c);
+    for (uint32_t i = c->workers->count; i < c->count; i++)
+        atomic_store_explicit(&c->worker[i].reply, REPLY_AWAITED, memory_order_relaxed); /* no postman yet */
+    DTI_TRY(dti_other_hosts_open(c, deliver, lose, c));
+    status = await_begun(c);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    ditto_error kept = *dti_error_get();
+    (void)dti_other_hosts_end(c);
+    dti_error_set(&kept);
+    return status;
 }
 
 ditto_status dti_other_hosts_end(struct ditto_coordinator *c)

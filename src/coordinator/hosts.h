@@ -10,7 +10,12 @@
  * execute (hosts/mail.h), and sends the results back. It begins a function at once, because host 0 sends at
  * most as many functions at a time as the host has workers.
  *
+ * Hosts agree that they begin in an exchange of headers (hosts/header.h), which fails on the hosts that are
+ * still in it if another one is lost. So host 0 waits until each other host says that it has begun. After
+ * that, the loss of one leaves the others working.
+ *
  *     kind       from   id                    data
+ *     BEGUN      others number of the worker  none: the host has begun. Once for each of its workers
  *     FUNCTION   0      number of the worker  the function (encoded.h)
  *     RESULT     others the same              the result
  *     END        0      0                     none: no more functions will come */
@@ -20,7 +25,7 @@
 #include "coordinator/coordinator.h"
 #include "hosts/questions.h"
 
-enum dti_coordinator_mail { DTI_MAIL_FUNCTION = 1, DTI_MAIL_RESULT, DTI_MAIL_END };
+enum dti_coordinator_mail { DTI_MAIL_BEGUN = 1, DTI_MAIL_FUNCTION, DTI_MAIL_RESULT, DTI_MAIL_END };
 
 /* -- host_workers.c: on host 0 -- */
 
@@ -33,15 +38,16 @@ uint32_t dti_first_worker(const ditto_strategy *strategy);
 /* Sets which hosts the workers from c->workers->count on belong to. */
 void dti_other_hosts_assign(struct ditto_coordinator *c);
 
-/* Agrees with dti_serve on the other hosts about `status`, which is that of this host, and opens the
- * questions. */
+/* Agrees with dti_serve on the other hosts about `status`, which is that of this host, opens the questions,
+ * and waits until all other hosts have begun. Returns LOST or TIMED_OUT if one of them does not begin. */
 ditto_status dti_other_hosts_begin(struct ditto_coordinator *c, ditto_status status);
 
 /* Agrees with all hosts that they begin. `status` is that of this host. Returns INVALID if hosts have
  * different variables or optimizers. */
 ditto_status dti_other_hosts_agree(const ditto_strategy *strategy, ditto_status status);
 
-/* Opens the questions. `deliver` and `lose` get mail that is for the coordinator, with the context. */
+/* Opens the questions. `deliver` and `lose` get mail that is for the coordinator, with the context. A host
+ * that serves says that it has begun. */
 ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
                                   void (*deliver)(void *context, uint32_t from, const struct dti_mail *mail),
                                   void (*lose)(void *context, uint32_t host), void *context);
@@ -53,8 +59,8 @@ ditto_status dti_other_hosts_end(struct ditto_coordinator *c);
 /* The thread of a deputy. */
 void *dti_deputy_main(void *worker);
 
-/* Executes a function on the worker's host. Returns LOST if the host is lost, with *is_lost set. */
-ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_scheduled *item, bool *is_lost,
+/* Executes a function on the worker's host. Returns LOST if the host is lost, with *has_lost set. */
+ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_scheduled *item, bool *has_lost,
                              struct dti_copied **result);
 
 /* -- serve.c: on the other hosts -- */

@@ -113,6 +113,7 @@ ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, st
 {
     struct dti_deadline deadline = { .timeout_ms = questions->timeout_ms };
     *question = (struct dti_asked_host){ .host = host,
+                                         .sent_to = host,
                                          .other = DTI_NO_HOST,
                                          .limit_ns = dti_deadline_at(&deadline) };
     ditto_status status = dti_bytes_status(request);
