@@ -484,7 +484,8 @@ typedef ditto_status (*ditto_serve_fn)(ditto_coordinator *coordinator, void *use
  *  @retval DITTO_ERR_CONTEXT      this is host 0, or the strategy has no cluster; called in a function or a
  *                                 run
  *  @retval DITTO_ERR_BUSY         the strategy has a coordinator
- *  @retval DITTO_ERR_LOST         host 0 is gone
+ *  @retval DITTO_ERR_LOST         host 0 is gone; or this host is lost for the others, because its connection
+ *                                 with one of them has broken, or it had no memory for a message
  *  @retval DITTO_ERR_UNSUPPORTED  only one thread may use the wire: MPI needs MPI_THREAD_MULTIPLE
  *  @retval DITTO_ERR_TIMED_OUT    host 0 does not come within timeout_ms; or at the end, other hosts do not
  *  @retval DITTO_ERR_POISONED     a function has not returned

@@ -312,8 +312,9 @@ typedef struct ditto_strategy_options {
 
     /** Over several hosts: whether each shard is also kept by a second host, the next one that keeps
      *  parameters. Then one of the two can be lost. Each change is made by both before the call returns, and
-     *  all calls on parameters go through messages, also for shards of this host. DEFAULT means OFF. Equal on
-     *  all hosts. */
+     *  all calls on parameters go through messages, also for shards of this host. Both must begin with the
+     *  same values, so initial values and writes before the coordinator are the same on all hosts (INVALID
+     *  otherwise). DEFAULT means OFF. Equal on all hosts. */
     ditto_switch mirrors_parameters;
 } ditto_strategy_options;
 

@@ -164,24 +164,18 @@ ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_sch
 ditto_status dti_other_hosts_agree(const ditto_strategy *strategy, ditto_status status)
 {
     struct dti_hosts *hosts = strategy->hosts;
-    uint64_t own = 0, theirs;
-    size_t bytes;
+    struct dti_parameters_digest own = { 0 };
     if (status == DITTO_OK)
         status = dti_post_check(hosts->cluster);
     if (status == DITTO_OK)
         status = dti_parameters_digest(strategy->base.team, &own);
     DTI_TRY(dti_hosts_agree_with(hosts, SERVING, status, &own, sizeof own));
-    memcpy(&own, dti_hosts_note(hosts, 0, &bytes), sizeof own);
-    for (uint32_t h = 1; h < dti_hosts_count(hosts); h++) {
-        memcpy(&theirs, dti_hosts_note(hosts, h, &bytes), sizeof theirs);
-        if (theirs != own)
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "host %u (%s) has other variables or optimizers than host 0: all hosts create the same "
-                "ones, in the same order, with the same options, before the coordinator",
-                h, ditto_cluster_host_name(hosts->cluster, h));
+    struct dti_parameters_digest digests[DTI_MAX_HOSTS]; /* so that all hosts come to the same result */
+    for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
+        size_t bytes;
+        memcpy(&digests[h], dti_hosts_note(hosts, h, &bytes), sizeof digests[h]);
     }
-    return DITTO_OK;
+    return dti_parameters_compare(strategy->base.team, hosts->cluster, digests);
 }
 
 /* Says to host 0 that the workers of this host can be sent functions. */

@@ -16,6 +16,12 @@
 #define YIELD_NS UINT64_C(500000)
 #define NAP_NS   UINT64_C(100000)
 
+/* How long after the end of a connection the life line is waited for, which says whether the other host is
+ * lost. After RESIGN_NS the host with the higher number resigns, and after TELL_NS, which only a host needs
+ * whose counterpart does not see the end, the loss is told nevertheless. */
+#define RESIGN_NS UINT64_C(500000000)
+#define TELL_NS   UINT64_C(2000000000)
+
 struct mail_frame {
     uint32_t kind;
     uint32_t about;
@@ -41,6 +47,7 @@ struct correspondent {
     struct mail_frame frame;
     void *data;
     _Atomic bool is_lost; /* read by any thread */
+    uint64_t lost_at_ns;
     bool loss_is_told;
 };
 
@@ -50,6 +57,7 @@ struct dti_post {
     struct dti_mail_handler handler;
     struct correspondent *peer; /* [hosts] */
     struct letter *sending;     /* in any order. Only the postman uses it */
+    bool has_resigned;          /* the same */
     pthread_t thread;
 
     pthread_mutex_t lock; /* of the list of letters that wait */
@@ -123,8 +131,20 @@ static struct letter *take_letters(struct dti_post *post)
 /* Notes that a host is lost, which tell_of_loss tells. */
 static void note_loss(struct dti_post *post, uint32_t host)
 {
+    if (dti_post_has_lost(post, host))
+        return;
+    post->peer[host].lost_at_ns = dti_now_ns();
     /* relaxed: nothing else is published. */
     atomic_store_explicit(&post->peer[host].is_lost, true, memory_order_relaxed);
+}
+
+void dti_post_resign(struct dti_post *post)
+{
+    post->has_resigned = true;
+    for (uint32_t h = 0; h < post->cluster->wire.num_hosts; h++)
+        note_loss(post, h);
+    if (post->cluster->life_line != NULL)
+        dti_life_line_cut(post->cluster);
 }
 
 /* Delivers mail to this host itself. */
@@ -140,24 +160,39 @@ static void deliver_own(struct dti_post *post, struct letter *letter)
     post->handler.deliver(post->handler.context, post->cluster->wire.host, &mail);
 }
 
-/* Begins to send what waits. Mail to a lost host is dropped. A host that cannot be sent all its mail is lost,
- * because what follows would have no meaning. */
+static ditto_status send_letter(const struct dti_post *post, struct letter *letter)
+{
+    DTI_TRY(
+        dti_send_mail(post->cluster, letter->to, &letter->frame, sizeof letter->frame, &letter->of_frame));
+    return letter->frame.bytes == 0 ? DITTO_OK
+                                    : dti_send_mail(post->cluster, letter->to, letter->data,
+                                                    letter->frame.bytes, &letter->of_data);
+}
+
+/* The wire has refused to send or receive, so something will be missing between this host and another one.
+ * Without memory the other one does not know, so this host resigns. Otherwise the connection has ended. */
+static void end_connection(struct dti_post *post, uint32_t host, ditto_status status)
+{
+    if (status == DITTO_ERR_NO_MEMORY)
+        dti_post_resign(post);
+    else
+        note_loss(post, host);
+}
+
+/* Begins to send what waits. Mail to a lost host is dropped. */
 static bool begin_sending(struct dti_post *post)
 {
     bool any = false;
     for (struct letter *letter = take_letters(post), *next; letter != NULL; letter = next) {
         next = letter->next;
         any = true;
-        if (letter->to == post->cluster->wire.host) {
+        if (letter->to == post->cluster->wire.host && !post->has_resigned) {
             deliver_own(post, letter);
             continue;
         }
-        if (!dti_post_has_lost(post, letter->to) &&
-            (dti_send_mail(post->cluster, letter->to, &letter->frame, sizeof letter->frame,
-                           &letter->of_frame) != DITTO_OK ||
-             (letter->frame.bytes != 0 && dti_send_mail(post->cluster, letter->to, letter->data,
-                                                        letter->frame.bytes, &letter->of_data) != DITTO_OK)))
-            note_loss(post, letter->to);
+        ditto_status status = dti_post_has_lost(post, letter->to) ? DITTO_OK : send_letter(post, letter);
+        if (status != DITTO_OK)
+            end_connection(post, letter->to, status);
         letter->next = post->sending; /* end_sending frees it */
         post->sending = letter;
     }
@@ -184,8 +219,8 @@ static bool end_sending(struct dti_post *post)
 
 /* -- the postman: receiving -- */
 
-/* Begins the receive that a host should have. If that fails, the wire has lost the host. Without memory for
- * the bytes, they are received with no capacity, so the wire drops them (RANGE). */
+/* Begins the receive that a host should have. Without memory for the bytes, they are received with no
+ * capacity, so the wire drops them (RANGE). */
 static void begin_receiving(struct dti_post *post, uint32_t host)
 {
     struct correspondent *c = &post->peer[host];
@@ -197,7 +232,7 @@ static void begin_receiving(struct dti_post *post, uint32_t host)
                          : dti_receive_mail(post->cluster, host, &c->frame, sizeof c->frame, &c->receive);
     c->has_begun = status == DITTO_OK;
     if (status != DITTO_OK)
-        note_loss(post, host);
+        end_connection(post, host, status);
 }
 
 /* Delivers the mail that is complete. */
@@ -226,7 +261,7 @@ static bool look_at(struct dti_post *post, uint32_t host)
     if (!c->has_begun || c->receive.is_unfinished)
         return false;
     c->has_begun = false;
-    if (c->loss_is_told)
+    if (c->loss_is_told || post->has_resigned)
         return true; /* this was under way */
     bool is_dropped = c->has_data && c->data == NULL && c->receive.status == DITTO_ERR_RANGE;
     if ((c->receive.status != DITTO_OK && !is_dropped) || c->frame.bytes > DITTO_WIRE_MOST_BYTES) {
@@ -243,6 +278,20 @@ static bool look_at(struct dti_post *post, uint32_t host)
 
 /* -- the postman: losses -- */
 
+/* Returns true if a loss can be told: it is one for all hosts. If the connection has ended and the host has
+ * not, one of the two resigns. */
+static bool is_certain(struct dti_post *post, uint32_t host)
+{
+    struct correspondent *c = &post->peer[host];
+    if (post->cluster->life_line == NULL || c->has_left || post->has_resigned ||
+        dti_life_line_has_lost_host(post->cluster, host))
+        return true;
+    uint64_t waited_ns = dti_now_ns() - c->lost_at_ns;
+    if (waited_ns > RESIGN_NS && host < post->cluster->wire.host)
+        dti_post_resign(post);
+    return post->has_resigned || waited_ns > TELL_NS;
+}
+
 /* Tells of a lost host, once, and gives up what it would have sent. A receive that cannot be withdrawn has
  * taken a message, and ends when the wire is done with it. */
 static bool tell_of_loss(struct dti_post *post, uint32_t host)
@@ -250,7 +299,7 @@ static bool tell_of_loss(struct dti_post *post, uint32_t host)
     struct correspondent *c = &post->peer[host];
     if (dti_life_line_has_lost_host(post->cluster, host))
         note_loss(post, host);
-    if (!dti_post_has_lost(post, host) || c->loss_is_told)
+    if (!dti_post_has_lost(post, host) || c->loss_is_told || !is_certain(post, host))
         return false;
     c->loss_is_told = true;
     if (c->has_begun && dti_withdraw(post->cluster, &c->receive))

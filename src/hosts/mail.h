@@ -8,7 +8,10 @@
  * Mail to this host itself is delivered by its own postman, in order, too.
  *
  * If a host is lost, the others go on. Mail to it is dropped, and `lose` is called once. Mail that it has
- * sent before may or may not be delivered before this, and none after it.
+ * sent before may or may not be delivered before this, and none after it. A host is lost for all or for none:
+ * if the connection between two hosts ends, and neither of them does, the one with the higher number resigns.
+ * So does a host that has no memory for a message. Without a life line this cannot be, and each host goes by
+ * its own connections.
  *
  * Each mail is a frame, and its bytes as a second message if there are any. All are on one channel, so they
  * arrive in order.
@@ -32,7 +35,7 @@ struct dti_post;
 
 struct dti_mail {
     uint32_t kind;  /* not DTI_MAIL_LEAVE */
-    uint32_t about; /* a host, or what the kind makes of it, as the next one */
+    uint32_t about; /* this and `id`: what the kind makes of them, as a host or a number */
     uint64_t id;
     void *data;   /* of malloc, or NULL. NULL with bytes means that there was no memory to receive them */
     size_t bytes; /* at most DITTO_WIRE_MOST_BYTES */
@@ -63,6 +66,10 @@ ditto_status dti_post_send(struct dti_post *post, uint32_t to, const struct dti_
 
 /* Returns true if the host is lost. Any thread. */
 bool dti_post_has_lost(const struct dti_post *post, uint32_t host);
+
+/* Ends the part of this host, which cannot do what the others rely on. It loses all hosts, itself included,
+ * and cuts the life line, so that all of them lose it. Only for functions of the handler. */
+void dti_post_resign(struct dti_post *post);
 
 /* Takes leave of all hosts, waits until they have taken leave, and frees the post. Returns TIMED_OUT, naming
  * the hosts that have not, after the limit. Then the cluster is poisoned. */

@@ -5,9 +5,9 @@
  * do the same changes in the same order, and a change that was answered has been done by both.
  *
  * If a host of the pair is lost, each asker that has no answer yet asks the other one again, with the number
- * of the question (ALONE). Who has made that change already only answers. The host does not know at once
- * whether the other one is lost, and what is still on its way from it. It holds the change until it has been
- * told of the loss itself: after that, nothing comes. Reads go to the second host while both live.
+ * of the question (ALONE). If that host has made the change already, it only answers. It does not know at
+ * once whether the first one is lost, and what is still on its way from it. So it holds the change until it
+ * has been told of the loss itself, after which nothing comes. Reads go to the second host while both live.
  *
  *     kind      to           about         what it does
  *     CHANGE    first host   second host   makes the change, and sends it to the second host
@@ -15,7 +15,7 @@
  *     ALONE     either       the lost one  waits for the loss, makes the change if it has not been made, and
  *                                          answers
  *
- * A host that cannot make a change which the other one has made, for lack of memory, cuts its life line: for
+ * A host that cannot make a change which the other one has made, or cannot send it on, resigns (mail.h): for
  * all others it is lost then.
  *
  * Invariants  I1  A change that was answered without an error has been done by each host of the pair that is
@@ -34,7 +34,7 @@ void dti_pair_deliver(struct dti_questions *questions, uint32_t from, const stru
 
 /* When a host is lost: asks the other one of each pair again. The caller has the lock. */
 void dti_pairs_ask_again(struct dti_questions *questions, uint32_t host);
-/* Then does what was held until the loss. */
+/* Nothing more comes from a host: does what was held until then. */
 void dti_pairs_lose(struct dti_questions *questions, uint32_t host);
 void dti_pairs_free(struct dti_questions *questions);
 

@@ -10,18 +10,20 @@ ditto_status dti_questions_make(ditto_cluster *cluster, uint32_t timeout_ms, str
 {
     struct dti_questions *questions = calloc(1, sizeof *questions);
     bool *has_left = calloc(cluster->wire.num_hosts, sizeof *has_left);
-    bool *told_loss = calloc(cluster->wire.num_hosts, sizeof *told_loss);
-    if (questions == NULL || has_left == NULL || told_loss == NULL) {
+    bool *sends_no_more = calloc(cluster->wire.num_hosts, sizeof *sends_no_more);
+    if (questions == NULL || has_left == NULL || sends_no_more == NULL) {
         free(questions);
         free(has_left);
-        free(told_loss);
+        free(sends_no_more);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for questions between %u hosts",
                         cluster->wire.num_hosts);
     }
     questions->cluster = cluster;
     questions->timeout_ms = timeout_ms;
     questions->has_left = has_left;
-    questions->told_loss = told_loss;
+    questions->sends_no_more = sends_no_more;
+    questions->held_end = &questions->held;
+    pthread_mutex_init(&questions->changing_pair, NULL);
     pthread_mutex_init(&questions->lock, NULL);
     *out = questions;
     return DITTO_OK;
@@ -32,9 +34,10 @@ void dti_questions_free(struct dti_questions *questions)
     if (questions == NULL)
         return;
     dti_pairs_free(questions);
+    pthread_mutex_destroy(&questions->changing_pair);
     pthread_mutex_destroy(&questions->lock);
     free(questions->has_left);
-    free(questions->told_loss);
+    free(questions->sends_no_more);
     free(questions);
 }
 
@@ -61,7 +64,7 @@ ditto_status dti_questions_fail_lost(const struct dti_questions *questions, uint
 bool dti_questions_are_open(struct dti_questions *questions)
 {
     pthread_mutex_lock(&questions->lock);
-    bool is_open = questions->post != NULL;
+    bool is_open = questions->is_open;
     pthread_mutex_unlock(&questions->lock);
     return is_open;
 }
@@ -69,16 +72,21 @@ bool dti_questions_are_open(struct dti_questions *questions)
 bool dti_questions_have_lost(struct dti_questions *questions, uint32_t host)
 {
     pthread_mutex_lock(&questions->lock);
-    bool is_lost = questions->post == NULL || dti_post_has_lost(questions->post, host);
+    bool is_lost = !questions->is_open || dti_post_has_lost(questions->post, host);
     pthread_mutex_unlock(&questions->lock);
     return is_lost;
+}
+
+bool dti_questions_have_resigned(struct dti_questions *questions)
+{
+    return dti_questions_have_lost(questions, questions->cluster->wire.host);
 }
 
 ditto_status dti_questions_send(struct dti_questions *questions, uint32_t to, const struct dti_mail *mail)
 {
     /* The lock is held, so that the post is not closed meanwhile. */
     pthread_mutex_lock(&questions->lock);
-    bool is_open = questions->post != NULL;
+    bool is_open = questions->is_open;
     ditto_status status = is_open ? dti_post_send(questions->post, to, mail) : DITTO_OK;
     pthread_mutex_unlock(&questions->lock);
     if (is_open)
@@ -91,38 +99,42 @@ ditto_status dti_questions_send(struct dti_questions *questions, uint32_t to, co
 static ditto_status begin(struct dti_questions *questions, struct dti_asked_host *question,
                           struct dti_bytes *request)
 {
-    if (questions->post == NULL)
+    if (!questions->is_open)
         return dti_questions_fail_closed();
-    if (dti_post_has_lost(questions->post, question->host))
-        return dti_questions_fail_lost(questions, question->host);
-    if (questions->has_left[question->host])
-        return dti_questions_fail_left(questions, question->host);
+    if (dti_post_has_lost(questions->post, question->first))
+        return dti_questions_fail_lost(questions, question->first);
+    if (questions->has_left[question->first])
+        return dti_questions_fail_left(questions, question->first);
     question->id = questions->asked++;
     const struct dti_mail mail = {
         .kind = DTI_MAIL_QUESTION, .id = question->id, .data = request->data, .bytes = request->length
     };
     request->data = NULL; /* the post takes it over */
-    DTI_TRY(dti_post_send(questions->post, question->host, &mail));
+    DTI_TRY(dti_post_send(questions->post, question->first, &mail));
     question->next = questions->pending;
     questions->pending = question;
     return DITTO_OK;
+}
+
+ditto_status dti_question_check(const struct dti_bytes *request, uint32_t host)
+{
+    DTI_TRY(dti_bytes_status(request));
+    if (request->length <= DITTO_WIRE_MOST_BYTES)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE,
+                    "a request of %zu bytes to host %u: a message has at most %zu. Give variables fewer "
+                    "elements, or the call fewer rows",
+                    request->length, host, DITTO_WIRE_MOST_BYTES);
 }
 
 ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, struct dti_bytes *request,
                               struct dti_asked_host *question)
 {
     struct dti_deadline deadline = { .timeout_ms = questions->timeout_ms };
-    *question = (struct dti_asked_host){ .host = host,
-                                         .sent_to = host,
-                                         .other = DTI_NO_HOST,
-                                         .limit_ns = dti_deadline_at(&deadline) };
-    ditto_status status = dti_bytes_status(request);
-    if (status == DITTO_OK && request->length > DITTO_WIRE_MOST_BYTES)
-        status = DTI_FAIL(
-            DITTO_ERR_RANGE,
-            "a request of %zu bytes to host %u: a message has at most %zu. Give variables fewer "
-            "elements, or the call fewer rows",
-            request->length, host, DITTO_WIRE_MOST_BYTES);
+    *question = (struct dti_asked_host){
+        .first = host, .sent_to = host, .second = DTI_NO_HOST, .limit_ns = dti_deadline_at(&deadline)
+    };
+    ditto_status status = dti_question_check(request, host);
     if (status == DITTO_OK) {
         pthread_mutex_lock(&questions->lock);
         status = begin(questions, question, request);
@@ -141,7 +153,8 @@ void dti_question_take_out(struct dti_questions *questions, const struct dti_ask
     while (*at != question)
         at = &(*at)->next;
     *at = question->next;
-    questions->changing -= question->changes;
+    if (question->changes)
+        questions->changing--;
 }
 
 /* Ends a question, which is not in the list any more. The caller has the lock. */
@@ -168,14 +181,37 @@ static bool await(struct dti_questions *questions, struct dti_asked_host *questi
     return has_ended;
 }
 
-static ditto_status fail_unanswered(struct dti_questions *questions, uint32_t host)
+static const char *name_of(const struct dti_questions *questions, uint32_t host)
 {
+    return ditto_cluster_host_name(questions->cluster, host);
+}
+
+static ditto_status fail_unanswered(struct dti_questions *questions, const struct dti_asked_host *question)
+{
+    uint32_t host = question->sent_to;
+    if (question->failure == DITTO_ERR_NO_MEMORY)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                        "no memory to ask host %u (%s), after the loss of the other host", host,
+                        name_of(questions, host));
     pthread_mutex_lock(&questions->lock);
-    bool is_open = questions->post != NULL, is_lost = is_open && dti_post_has_lost(questions->post, host);
+    bool is_open = questions->is_open, is_lost = is_open && dti_post_has_lost(questions->post, host);
     pthread_mutex_unlock(&questions->lock);
     return is_lost   ? dti_questions_fail_lost(questions, host)
            : is_open ? dti_questions_fail_left(questions, host)
                      : dti_questions_fail_closed();
+}
+
+static ditto_status fail_late(const struct dti_questions *questions, const struct dti_asked_host *question)
+{
+    uint32_t host = question->sent_to, second = question->second;
+    if (question->changes && host == question->first && second != DTI_NO_HOST)
+        return DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                        "host %u (%s), or host %u (%s), which has its shards too, has not answered for %u ms "
+                        "(timeout_ms)",
+                        host, name_of(questions, host), second, name_of(questions, second),
+                        questions->timeout_ms);
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u (%s) has not answered for %u ms (timeout_ms)", host,
+                    name_of(questions, host), questions->timeout_ms);
 }
 
 ditto_status dti_question_await(struct dti_questions *questions, struct dti_asked_host *question,
@@ -186,20 +222,16 @@ ditto_status dti_question_await(struct dti_questions *questions, struct dti_aske
     free(question->request);
     question->request = NULL;
     if (!has_ended)
-        return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u (%s) has not answered for %u ms (timeout_ms)",
-                        question->sent_to, ditto_cluster_host_name(questions->cluster, question->sent_to),
-                        questions->timeout_ms);
+        return fail_late(questions, question);
     if (atomic_load_explicit(&question->state, memory_order_relaxed) == QUESTION_LOST)
-        return fail_unanswered(questions, question->sent_to);
+        return fail_unanswered(questions, question);
     if (question->data == NULL && question->bytes != 0)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the answer of host %u (%s), %zu bytes",
-                        question->host, ditto_cluster_host_name(questions->cluster, question->host),
-                        question->bytes);
+                        question->sent_to, name_of(questions, question->sent_to), question->bytes);
     *data = question->data;
     *answer = (struct dti_bytes_reader){ .at = question->data,
                                          .end = (const char *)question->data + question->bytes };
-    return dti_bytes_get_status(answer, question->host,
-                                ditto_cluster_host_name(questions->cluster, question->host));
+    return dti_bytes_get_status(answer, question->sent_to, name_of(questions, question->sent_to));
 }
 
 /* Ends all questions that a host would answer, or all questions if host is DTI_NO_HOST. If it is lost, those
@@ -207,13 +239,14 @@ ditto_status dti_question_await(struct dti_questions *questions, struct dti_aske
 static void end_unanswered(struct dti_questions *questions, uint32_t host, bool is_lost)
 {
     for (struct dti_asked_host **at = &questions->pending, *question; (question = *at) != NULL;) {
-        bool is_awaited = host == DTI_NO_HOST || question->host == host || question->other == host;
-        if (!is_awaited || (is_lost && question->other != DTI_NO_HOST)) {
+        bool is_awaited = host == DTI_NO_HOST || question->first == host || question->second == host;
+        if (!is_awaited || (is_lost && question->second != DTI_NO_HOST)) {
             at = &question->next;
             continue;
         }
-        *at = question->next;
-        questions->changing -= question->changes;
+        if (host != DTI_NO_HOST)
+            question->sent_to = host; /* for the message */
+        dti_question_take_out(questions, question);
         dti_question_finish(question, QUESTION_LOST);
     }
 }
@@ -264,10 +297,11 @@ static void take_answer(struct dti_questions *questions, uint32_t from, const st
     pthread_mutex_lock(&questions->lock);
     struct dti_asked_host *question = questions->pending;
     while (question != NULL &&
-           (question->id != mail->id || (question->host != from && question->other != from)))
+           (question->id != mail->id || (question->first != from && question->second != from)))
         question = question->next;
     if (question != NULL) {
         dti_question_take_out(questions, question);
+        question->sent_to = from;
         question->data = mail->data;
         question->bytes = mail->bytes;
         dti_question_finish(question, QUESTION_ANSWERED);
@@ -310,6 +344,7 @@ static void leave(void *context, uint32_t host)
     questions->has_left[host] = true;
     end_unanswered(questions, host, false);
     pthread_mutex_unlock(&questions->lock);
+    dti_pairs_lose(questions, host); /* nothing comes from it any more, either */
 }
 
 /* -- opening and closing -- */
@@ -323,21 +358,24 @@ ditto_status dti_questions_open(struct dti_questions *questions, const struct dt
     pthread_mutex_lock(&questions->lock); /* until the post is known, the postman must not answer */
     questions->user = *user;
     for (uint32_t h = 0; h < questions->cluster->wire.num_hosts; h++)
-        questions->has_left[h] = questions->told_loss[h] = false;
+        questions->has_left[h] = questions->sends_no_more[h] = false;
     ditto_status status = dti_post_open(questions->cluster, &handler, &post);
     questions->post = status == DITTO_OK ? post : NULL;
+    questions->is_open = status == DITTO_OK;
     pthread_mutex_unlock(&questions->lock);
     return status;
 }
 
 ditto_status dti_questions_close(struct dti_questions *questions, uint32_t timeout_ms)
 {
+    pthread_mutex_lock(&questions->changing_pair);
     pthread_mutex_lock(&questions->lock);
-    struct dti_post *post = questions->post;
-    questions->post = NULL; /* what is sent from now on is refused */
+    questions->is_open = false; /* what is sent from now on is refused */
     end_unanswered(questions, DTI_NO_HOST, false);
     pthread_mutex_unlock(&questions->lock);
-    ditto_status status = dti_post_close(post, timeout_ms);
+    pthread_mutex_unlock(&questions->changing_pair);
+    ditto_status status = dti_post_close(questions->post, timeout_ms);
+    questions->post = NULL;
     dti_pairs_free(questions);
     return status;
 }

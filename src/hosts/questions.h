@@ -5,9 +5,9 @@
  * the thread of its postman. So what it does for other hosts must be short, and must not wait for other
  * hosts.
  *
- * A question ends with its answer, or with an error: if the host is lost, if it has closed its questions, if
- * this host closes its own, or after the time limit. In each of these cases it is not known whether the host
- * has done what it was asked for.
+ * A question ends with its answer, or with an error: if the host is lost (or both hosts of a pair are), if it
+ * has closed its questions, if this host closes its own, or after the time limit. In each of these cases it
+ * is not known whether the host has done what it was asked for.
  *
  * Sending beside this is only possible through dti_questions_send, because the post ends with them. */
 #ifndef DTI_QUESTIONS_H
@@ -42,18 +42,19 @@ struct dti_asked_host {
     struct dti_asked_host *next;
     uint64_t id;
     uint64_t limit_ns; /* when it ends without an answer */
-    uint32_t host;
-    uint32_t sent_to; /* for messages */
+    uint32_t first;    /* the host that is asked, or the first one of the pair */
+    uint32_t sent_to;  /* the host that was asked, or that has answered */
 
-    /* Of a question to a pair: the other host, the request, to ask again, and whether it changes something.
-     * */
-    uint32_t other; /* otherwise DTI_NO_HOST */
+    /* Of a question to a pair: the second host, the request, to ask again, and whether it changes something.
+     */
+    uint32_t second; /* otherwise DTI_NO_HOST */
     bool changes;
     void *request;
     size_t request_bytes;
 
     _Atomic uint32_t state;
-    void *data; /* of the answer */
+    ditto_status failure; /* why it could not be asked again */
+    void *data;           /* of the answer */
     size_t bytes;
 };
 
@@ -73,6 +74,9 @@ bool dti_questions_are_open(struct dti_questions *questions);
 
 /* Returns true if the host is lost, or the questions are closed. */
 bool dti_questions_have_lost(struct dti_questions *questions, uint32_t host);
+
+/* Returns true if this host has resigned (mail.h). */
+bool dti_questions_have_resigned(struct dti_questions *questions);
 
 /* Sends mail. Takes over its data, also if it fails. Returns NO_MEMORY, or CONTEXT if the questions are
  * closed. */

@@ -15,12 +15,17 @@ struct dti_questions {
     struct dti_questions_user user;
 
     /* Of pairs. Only the postman uses them. */
-    bool *told_loss;                /* [hosts] */
+    bool *sends_no_more;            /* [hosts] it is lost, or has taken leave */
     struct dti_done_changes **done; /* [hosts], or NULL before the first change */
-    struct dti_held_change *held;
+    struct dti_held_change *held, **held_end;
 
-    pthread_mutex_t lock; /* of the members from here on */
-    struct dti_post *post;
+    /* The postman holds it while it makes a change of a pair, so that the questions are not closed between
+     * the two hosts. Taken before `lock`. */
+    pthread_mutex_t changing_pair;
+
+    pthread_mutex_t lock;  /* of the members from here on */
+    struct dti_post *post; /* NULL while there is no postman */
+    bool is_open;
     uint64_t asked;    /* how many */
     uint32_t changing; /* how many changes of pairs wait for an answer */
     struct dti_asked_host *pending;
@@ -31,6 +36,9 @@ struct dti_questions {
 ditto_status dti_questions_fail_closed(void);
 ditto_status dti_questions_fail_left(const struct dti_questions *questions, uint32_t host);
 ditto_status dti_questions_fail_lost(const struct dti_questions *questions, uint32_t host);
+
+/* Returns RANGE if a request is too long, or the error with which it was written. */
+ditto_status dti_question_check(const struct dti_bytes *request, uint32_t host);
 
 /* The caller has the lock. */
 void dti_question_take_out(struct dti_questions *questions, const struct dti_asked_host *question);

@@ -92,8 +92,8 @@ ditto_status dti_owners_make(ditto_strategy *strategy, const ditto_strategy_opti
     size_t bytes = (1 + (size_t)own.count) * sizeof(uint32_t);
     DTI_TRY(dti_hosts_agree_with(hosts, "the parameter servers", status, &own, bytes));
     w->owners.questions = w->questions;
-    DTI_TRY(
-        list(hosts, &w->owners)); /* if it fails, the end of ditto_strategy_create tells the other hosts */
+    /* If this fails, the end of ditto_strategy_create tells the other hosts. */
+    DTI_TRY(list(hosts, &w->owners));
     return o->mirrors_parameters == DITTO_SWITCH_ON ? pair(&w->owners) : DITTO_OK;
 }
 

@@ -649,6 +649,42 @@ static void rule_12_16_calls_that_cannot_be(void **state)
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
 }
 
+/* A variable that is on two hosts is not destroyed while they work. */
+static ditto_status destroy_early(struct model *m, ditto_coordinator *c)
+{
+    (void)c;
+    DITTO_TRY(expect(m->host, ditto_variable_destroy(m->table), DITTO_ERR_BUSY, "after ditto_serve"));
+    return expect(m->host, ditto_variable_destroy(m->bias), DITTO_ERR_BUSY, "on two hosts");
+}
+
+/* One host has changed a variable, and the others have not. */
+static ditto_status write_alone(struct test_host *host)
+{
+    struct model *m = &model[host->host];
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    double bias[WIDTH] = { 1, 2, 3 };
+    ditto_coordinator *c;
+    *m = (struct model){ .host = host };
+    options.num_replicas = 1;
+    options.cluster = host->cluster;
+    options.mirrors_parameters = DITTO_SWITCH_ON;
+    DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
+    DITTO_TRY(make_variables(m));
+    if (host->host == host->hosts - 1)
+        DITTO_TRY(ditto_variable_assign(m->bias, bias, sizeof bias));
+    ditto_status status = host->host == 0 ? ditto_coordinator_create(m->strategy, NULL, &c)
+                                          : ditto_serve(m->strategy, NULL, NULL);
+    DITTO_TRY(expect(host, status, DITTO_ERR_INVALID, "have other values in the shards"));
+    return destroy_model(m);
+}
+
+static void rule_12_17_calls_that_cannot_be(void **state)
+{
+    (void)state;
+    play(2, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .mirrors = true, .work = destroy_early });
+    on_hosts_with_life_line(2, write_alone, NULL);
+}
+
 /* What the optimizers of two hosts may not differ in. */
 static const struct {
     ditto_rule rule;
@@ -703,6 +739,7 @@ int main(void)
         cmocka_unit_test(rule_12_16_old_gradients),
         cmocka_unit_test(rule_12_16_small_variables_of_all_types),
         cmocka_unit_test(rule_12_16_calls_that_cannot_be),
+        cmocka_unit_test(rule_12_17_calls_that_cannot_be),
         cmocka_unit_test(rule_12_16_optimizers_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

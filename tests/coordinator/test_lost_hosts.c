@@ -4,11 +4,13 @@
 #include "support/free_ports.h"
 #include "support/support.h"
 
+#include <arpa/inet.h>
 #include <ditto.h>
 #include <ditto/checkpoint.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -220,6 +222,64 @@ static void rule_12_17_a_mirrored_host_is_lost(void **state)
     lose_mirrored(2, 299, false);
 }
 
+/* Breaks the connection of this host with the host that listens on a port. */
+static ditto_status break_connection(ditto_replica *self, void *port)
+{
+    (void)self;
+    if (ditto_worker(self) != 2)
+        return DITTO_OK;
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in peer;
+        socklen_t bytes = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_family == AF_INET &&
+            ntohs(peer.sin_port) == *(uint16_t *)port)
+            shutdown(fd, SHUT_RDWR);
+    }
+    return DITTO_OK;
+}
+
+/* The connection between hosts 1 and 2 breaks, and both of them live. Host 2 resigns, so for all others it is
+ * lost, and they go on with the shards of both. */
+static void rule_12_17_a_connection_breaks(void **state)
+{
+    enum { TIMES = 300 };
+    (void)state;
+    char list[HOSTS * 24];
+    ditto_coordinator *c;
+    ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+    double table[ROWS], before[ROWS]; /* a function of host 2 may have been executed in part */
+    mirrors = true;
+    list_free_ports(HOSTS, list, sizeof list);
+    uint16_t port = (uint16_t)atoi(strchr(strchr(strchr(list, ':') + 1, ':'), ':') + 1);
+    assert_ok(ditto_function_register("break_connection", break_connection, &port));
+    pid_t first = start_host(list, 1, DITTO_SWITCH_DEFAULT, false),
+          second = start_host(list, 2, DITTO_SWITCH_DEFAULT, false);
+    assert_ok(make_model(list, 0, DITTO_SWITCH_DEFAULT));
+    assert_ok(register_functions());
+    assert_ok(ditto_coordinator_create(model.strategy, NULL, &c));
+    while (!info.is_retired) {
+        schedule(c, "add_one", 1);
+        schedule(c, "break_connection", HOSTS);
+        assert_ok(ditto_coordinator_join(c));
+        assert_ok(ditto_coordinator_worker_info(c, 2, &info));
+    }
+    assert_ok(ditto_variable_read(model.table, before, sizeof before));
+    schedule(c, "add_one", TIMES);
+    assert_ok(ditto_coordinator_join(c));
+    assert_ok(ditto_variable_read(model.table, table, sizeof table));
+    for (int i = 0; i < ROWS; i++)
+        assert_true(table[i] == before[i] + TIMES);
+    assert_ok(ditto_coordinator_destroy(c));
+    assert_ok(destroy_model());
+    unregister_functions();
+    assert_ok(ditto_function_unregister("break_connection"));
+    await_host(first, false);
+    int code;
+    assert_int_equal(waitpid(second, &code, 0), second);
+    assert_int_equal(WIFEXITED(code) ? WEXITSTATUS(code) : -1, 4); /* ditto_serve has failed */
+    mirrors = false;
+}
+
 /* A host without parameters is stopped while it executes a function. Another one executes it again. */
 static void rule_12_16_a_host_is_stopped(void **state)
 {
@@ -350,6 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = { /* processes are started before there are threads */
                                         cmocka_unit_test(rule_12_16_a_host_without_parameters_is_lost),
                                         cmocka_unit_test(rule_12_17_a_mirrored_host_is_lost),
+                                        cmocka_unit_test(rule_12_17_a_connection_breaks),
                                         cmocka_unit_test(rule_12_16_a_host_is_stopped),
                                         cmocka_unit_test(rule_12_15_a_name_is_missing),
                                         cmocka_unit_test(rule_12_16_parameters_are_lost_and_restored)

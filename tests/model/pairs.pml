@@ -1,14 +1,16 @@
 /* tests/model/pairs.pml - changes that are made by a pair of hosts (src/hosts/pairs.h).
  *
- * Each asker makes one change. The first host of the pair makes it, and sends it to the second one, which makes it
- * too and answers. One of the two hosts may be lost at any time. What it has sent before arrives up to some
- * message. The asker and the other host learn of the loss at different times. Then the asker asks the host that is
- * left.
+ * Each asker makes one change. The first host of the pair makes it, and sends it to the second one, which
+ * makes it too and answers. One of the two hosts may be lost at any time. What it has sent before arrives up
+ * to some message. The asker and the other host learn of the loss at different times. Then the asker asks the
+ * host that is left. Reads, errors, and the numbers of more changes of one asker are not in the model.
  *
- * Claims   Every asker gets an answer, and then each host that is not lost has made the change once. No host makes
- *          a change twice. While both hosts live, the second one makes the changes in the order of the first one.
+ * Claims   Every asker gets an answer, and then each host that is not lost has made the change once. No host
+ *          makes a change twice. While both hosts live, the second one makes the changes in the order of the
+ *          first one.
  * Mutants  NO_MEMORY      A host that is asked again does not look whether it has made the change.
- *          NO_HOLD        The second host makes a change that is asked again before it has been told of the loss.
+ *          NO_HOLD        The second host makes a change that is asked again before it has been told of the
+ *                         loss.
  *          LATE_COPIES    It takes changes of the first host after it has been told of the loss.
  *          EARLY_ANSWER   The first host answers before the second one has made the change.
  *          NO_SECOND_LOSS An asker does not ask again when the second host is lost. */

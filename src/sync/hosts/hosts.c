@@ -167,8 +167,7 @@ static ditto_status check_request(const struct dti_hosts *hosts, uint32_t host)
     if (theirs.options != own.options)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the kind, bytes_per_pack, implementation, replicas_per_worker or mirrors_parameters "
-                        "of the strategy "
-                        "differ between host 0 and %s: they must be equal on all hosts",
+                        "of the strategy differ between host 0 and %s: they must be equal on all hosts",
                         name);
     return DITTO_OK;
 }

@@ -2,6 +2,7 @@
  * pieces of its variables, slots, and a variable that counts the steps. Each piece of a slot is in the arena
  * of the replica that updates it. */
 #include "vars/optimizer/optimizer.h"
+#include "vars/parameters/over_hosts.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"
@@ -245,8 +246,10 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
     bool is_closed = team == NULL;
     if (!is_closed && dti_team_forked(team))
         return DITTO_OK;
-    if (!is_closed)
+    if (!is_closed) {
+        DTI_TRY(dti_parameters_check_ended(team, "optimizer", o->name));
         DTI_TRY(dti_team_check_unused(team, "optimizer", o->name));
+    }
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         DTI_TRY(check_slot(o->slot[i], is_closed));
     return check_slot(o->iterations, is_closed);

@@ -195,6 +195,18 @@ ditto_status dti_parameters_check_begun(const struct dti_team *team, const char 
                     what);
 }
 
+ditto_status dti_parameters_check_ended(const struct dti_team *team, const char *what, const char *name)
+{
+    const struct dti_owners *owners = dti_vars_storage(team)->owners;
+    if (owners == NULL || owners->second == NULL || dti_team_forked(team) ||
+        !dti_questions_are_open(owners->questions))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_BUSY,
+                    "the %s \"%s\" is on two hosts (mirrors_parameters), which work on it: destroy it after "
+                    "ditto_coordinator_destroy on host 0, and after ditto_serve on the others",
+                    what, name);
+}
+
 static uint64_t digest_of_variable(uint64_t digest, const ditto_variable *v)
 {
     digest = dti_hash_bytes(digest, v->name, strlen(v->name));
@@ -230,16 +242,62 @@ static uint64_t digest_of_optimizer(uint64_t digest, const ditto_optimizer *o)
     return digest;
 }
 
-ditto_status dti_parameters_digest(struct dti_team *team, uint64_t *out)
+/* Adds the shards of a variable that this host has as the first, or as the second host of a pair. */
+static void add_shards(struct dti_parameters_digest *digest, const ditto_variable *v)
+{
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        if (!dti_owns_piece(v, i))
+            continue;
+        uint64_t *sum = v->host_of_piece[i] == v->owners->own ? &digest->first : &digest->second;
+        *sum = dti_hash_word(*sum, dti_shard_version(v, i));
+        *sum = dti_hash_words(*sum, dti_shard_elements(v, i), dti_shard_bytes(v, i));
+    }
+}
+
+ditto_status dti_parameters_digest(struct dti_team *team, struct dti_parameters_digest *out)
 {
     struct dti_frame frame;
-    uint64_t digest = DTI_HASH_SEED;
+    struct dti_parameters_digest digest = { DTI_HASH_SEED, DTI_HASH_SEED, DTI_HASH_SEED };
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    for (const ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next)
-        digest = digest_of_variable(digest, v);
+    for (const ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next) {
+        digest.made = digest_of_variable(digest.made, v);
+        if (v->is_paired)
+            add_shards(&digest, v);
+    }
     for (const ditto_optimizer *o = *dti_registry_optimizers(team); o != NULL; o = o->next)
-        digest = digest_of_optimizer(digest, o);
+        digest.made = digest_of_optimizer(digest.made, o);
     dti_cross_leave(team, &frame);
     *out = digest;
     return DITTO_OK;
+}
+
+static ditto_status compare_shards(const struct dti_owners *owners, const ditto_cluster *cluster,
+                                   const struct dti_parameters_digest *digests)
+{
+    for (uint32_t s = 0; owners->second != NULL && s < owners->servers; s++) {
+        uint32_t first = owners->host[s], second = owners->second[first];
+        if (digests[first].first != digests[second].second)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "hosts %u (%s) and %u (%s) have other values in the shards that are mirrored on both: give "
+                "all hosts the same initial values, and write variables on all hosts alike before the "
+                "coordinator",
+                first, ditto_cluster_host_name(cluster, first), second,
+                ditto_cluster_host_name(cluster, second));
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_parameters_compare(const struct dti_team *team, const ditto_cluster *cluster,
+                                    const struct dti_parameters_digest *digests)
+{
+    const struct dti_owners *owners = dti_vars_storage(team)->owners;
+    for (uint32_t h = 1; h < owners->hosts; h++)
+        if (digests[h].made != digests[0].made)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "host %u (%s) has other variables or optimizers than host 0: all hosts create the same "
+                "ones, in the same order, with the same options, before the coordinator",
+                h, ditto_cluster_host_name(cluster, h));
+    return compare_shards(owners, cluster, digests);
 }

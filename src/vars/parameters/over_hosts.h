@@ -30,6 +30,8 @@
 #ifndef DTI_OVER_HOSTS_H
 #define DTI_OVER_HOSTS_H
 
+#include <ditto/cluster.h>
+
 #include "base/text/bytes.h"
 #include "vars/vars.h"
 
@@ -56,8 +58,8 @@ struct dti_parameter_request {
     int64_t steps;       /* STEP: number of the step. NUMBER: read_steps */
     double rate, factor; /* STEP: learning rate, and the factor of clipping */
 
-    /* Of whose shards it is asked: those of this host, or if it is lost, of the host that has them too. Set
-     * when the request is sent. */
+    /* Of whose shards it is asked. If they are mirrored: the first host of the pair that has them. Set when
+     * the request is sent. */
     uint64_t owner;
 };
 
@@ -77,7 +79,7 @@ void dti_put_shards_of(struct dti_bytes *to, const ditto_variable *v, uint32_t h
 struct dti_asking {
     const ditto_variable *v;
 
-    /* Does it to the shards of this host. */
+    /* Does it to the shards of this host. Not called if they are mirrored and hosts can be asked. */
     void (*own)(void *context);
 
     /* Writes the request to a host that has shards. Returns false if it is not to be asked. */
@@ -93,7 +95,8 @@ struct dti_asking {
     bool works_closed;
 };
 
-/* Asks all other owners, does the own part meanwhile, and waits for the answers. Over one host it does the
+/* Asks all other owners, does the own part meanwhile, and waits for the answers. If shards are mirrored, asks
+ * all owners, this host too. Over one host it does the
  * own part alone. Returns the first error: NO_MEMORY, RANGE if a message would be too long, LOST if an owner
  * is gone, CONTEXT if owners cannot be asked, TIMED_OUT, or an error of an owner. The other owners may have
  * done their part then. */
@@ -112,10 +115,26 @@ ditto_status dti_ask_host(const ditto_variable *v, uint32_t host, const struct d
  * together. `what` is "variables" or "optimizers". */
 ditto_status dti_parameters_check_begun(const struct dti_team *team, const char *what);
 
-/* Computes a number that is equal on two hosts if they have the same variables and optimizers. Initial values
- * are not compared, because each host computes those of its own shards, nor are functions of the program.
- * Cross context. */
-ditto_status dti_parameters_digest(struct dti_team *team, uint64_t *digest);
+/* Returns BUSY if shards are mirrored and hosts can be asked. Both hosts of a pair have the variable or
+ * optimizer then. `what` is "variable" or "optimizer". */
+ditto_status dti_parameters_check_ended(const struct dti_team *team, const char *what, const char *name);
+
+/* What hosts must have alike when they begin to ask each other. */
+struct dti_parameters_digest {
+    uint64_t made; /* equal on two hosts if they have the same variables and optimizers */
+
+    /* Of mirrored shards, with their slots and versions: those that this host has as the first, and as the
+     * second host of a pair. */
+    uint64_t first, second;
+};
+
+/* Initial values of shards that are not mirrored are not compared, because each host has its own ones, nor
+ * are functions of the program. Cross context. It reads all mirrored shards. */
+ditto_status dti_parameters_digest(struct dti_team *team, struct dti_parameters_digest *digest);
+
+/* Compares the digests of all hosts. Returns INVALID, naming two hosts. */
+ditto_status dti_parameters_compare(const struct dti_team *team, const ditto_cluster *cluster,
+                                    const struct dti_parameters_digest *digests);
 
 /* -- answer.c -- */
 

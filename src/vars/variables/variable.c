@@ -1,4 +1,5 @@
 /* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
+#include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter.h"
 #include "vars/variables/variable_rows.h"
 #include "base/errors/user_call.h"
@@ -44,8 +45,10 @@ static const char *name(const struct dti_dependent *dependent)
 static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_variable *v = (const ditto_variable *)dependent;
-    if (v->shard != NULL && v->team != NULL && !v->optimizer_slot)
+    if (v->shard != NULL && v->team != NULL && !v->optimizer_slot) {
+        DTI_TRY(dti_parameters_check_ended(v->team, "variable", v->name));
         DTI_TRY(dti_team_check_unused(v->team, "variable", v->name));
+    }
     if (v->users == 0 || (v->team == NULL && !v->optimizer_slot))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
