@@ -291,7 +291,9 @@ FORTRAN_MODULES = {"ditto": ("tensor_of", "elements_of", "extents", "failure", "
                              "library_version"),
                    "ditto_input": ("csv_columns", "csv_text", "tensor_component"),
                    "ditto_optimizers": (),
-                   "ditto_coordinators": ("register_function", "unregister_function"),
+                   "ditto_coordinators": ("register_function", "unregister_function", "serve"),
+                   "ditto_clusters": (),
+                   "ditto_mpi": ("mpi_cluster", "mpi_end"),
                    "ditto_checkpoints": ("save_checkpoint", "restore_checkpoint", "latest_checkpoint")}
 
 # The headers of C++, in the order for reading.

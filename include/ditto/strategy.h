@@ -276,7 +276,7 @@ typedef struct ditto_strategy_options {
      *  the same kind, order_blocks, timeout_ms, bytes_per_pack, implementation and run_agreement. The numbers
      *  of replicas and their PUs are each host's own (ditto_cluster_share). Replica ids are global: host 0
      *  has the first ones, then host 1, and so on. A cluster serves one strategy at a time, and must stay
-     *  until that is destroyed. Only DITTO_MIRRORED spans several hosts. */
+     *  until that is destroyed. DITTO_MIRRORED and DITTO_PARAMETER_SERVER span several hosts. */
     struct ditto_cluster *cluster;
 
     /** Whether the hosts agree on the end of each run. It has no effect on one host.

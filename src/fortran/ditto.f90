@@ -2,9 +2,10 @@
 !
 ! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a
 ! run gets, variables of the library, and operations that were started. Datasets are in the module
-! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, and workers that do not wait
-! for each other in ditto_coordinators. What each procedure means, which errors it has, and what it costs, is
-! said in the C header of the same name (include/ditto/collective.h and the others).
+! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, workers that do not wait for
+! each other in ditto_coordinators, several hosts in ditto_clusters, and those of MPI in ditto_mpi. What each
+! procedure means, which errors it has, and what it costs, is said in the C header of the same name
+! (include/ditto/collective.h and the others).
 !
 ! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer
 ! of 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie
@@ -23,7 +24,7 @@ module ditto
 
     public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
     public :: tensor, tensor_of, check_views, elements_of, extents, elements_procedure, through_procedure
-    public :: number_for_c
+    public :: number_for_c, from_c
     public :: error_message, failure, library_version, c_sizes
 
     ! -- constants, which tests/fortran compares with the C headers --
@@ -608,6 +609,7 @@ contains
 
     ! -- text --
 
+    ! A copy of a text of C.
     function from_c(text) result(copy)
         type(c_ptr), intent(in) :: text
         character(:), allocatable :: copy

@@ -394,6 +394,11 @@ ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *optio
     return status;
 }
 
+ditto_status ditto_mpi_cluster_f(MPI_Fint comm, const ditto_cluster_options *options, ditto_cluster **out)
+{
+    return ditto_mpi_cluster(MPI_Comm_f2c(comm), options, out);
+}
+
 /* Waits until all processes have come here, or until `end`. */
 static bool meet_before_finalize(double end, bool naps)
 {

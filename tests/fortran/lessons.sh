@@ -16,5 +16,25 @@ for n in 1 2 3 8; do
     # Sums of other numbers of replicas may differ in the last bits.
     case $said in "epoch 5: loss .2472, right 172"?" of 1797") ;; *) fail "training: $said" ;; esac
 done
+# over_tcp HOSTS: the workers of so many processes. The ports are below those that the system chooses.
+port=$((20000 + $$ * 61 % 11000))
+over_tcp() {
+    list='' h=0
+    while [ $h -lt "$1" ]; do
+        list="$list${list:+,}localhost:$((port + h))" h=$((h + 1))
+    done
+    port=$((port + h))
+    while [ $((h -= 1)) -gt 0 ]; do
+        DITTO_HOSTS=$list DITTO_HOST=$h timeout 100 "$workers" 2 &
+    done
+    DITTO_HOSTS=$list DITTO_HOST=0 timeout 100 "$workers" 2
+    wait
+}
+workers=$3
+for hosts in 2 3; do
+    said=$(over_tcp $hosts 2>&1)
+    echo "$hosts processes: $said"
+    case $said in "integral .504066498 from 6"*" values") ;; *) fail "workers: $said" ;; esac
+done
 said=$("$2" 2 nowhere.csv) && fail "rows that are not there were read"
 case $said in *nowhere.csv*) ;; *) fail "no message: $said" ;; esac
