@@ -316,6 +316,16 @@ typedef struct ditto_strategy_options {
      *  same values, so initial values and writes before the coordinator are the same on all hosts (INVALID
      *  otherwise). DEFAULT means OFF. Equal on all hosts. */
     ditto_switch mirrors_parameters;
+
+    /** Over several hosts: the PU, as the operating system numbers it, that is set aside for the thread which
+     *  drives the network and makes the changes that other hosts ask for. This thread then polls while there
+     *  is a coordinator, so that a request is answered at once. No replica of this host may use the PU. It
+     *  must be 0 if has_server_pu is 0. Workers of one host make changes themselves (docs/adr/0058). */
+    uint32_t server_pu;
+
+    /** If it is 0, that thread runs on any PU of the process, and sleeps between requests: the first request
+     *  after a pause waits about 0.1 ms longer. */
+    int has_server_pu;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */

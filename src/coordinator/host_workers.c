@@ -4,6 +4,7 @@
 #include "coordinator/encoded.h"
 #include "coordinator/hosts.h"
 #include "hosts/life_line.h"
+#include "replicas/machine/affinity.h"
 #include "replicas/machine/thread.h"
 #include "sync/hosts/hosts.h"
 #include "vars/parameters/over_hosts.h"
@@ -187,6 +188,24 @@ static ditto_status say_begun(struct ditto_coordinator *c)
     return DITTO_OK;
 }
 
+/* Opens the questions, whose postman gets the PU that is set aside for it. */
+static ditto_status open_questions(struct ditto_coordinator *c, const struct dti_questions_user *user)
+{
+    const struct dti_workers *w = c->strategy->workers;
+    struct dti_mask before, own;
+    if (!w->has_server_pu)
+        return dti_questions_open(w->questions, user);
+    dti_mask_clear(&own);
+    dti_mask_add(&own, w->server_pu);
+    DTI_TRY(dti_affinity_get(&before));
+    DTI_TRY_OF(dti_pin_to(&own), "server_pu %u", w->server_pu);
+    ditto_status status = dti_questions_open(w->questions, user);
+    dti_affinity_restore(&before);
+    if (status == DITTO_OK)
+        dti_load_add(w->server_pu);
+    return status;
+}
+
 ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
                                   void (*deliver_mail)(void *context, uint32_t from,
                                                        const struct dti_mail *mail),
@@ -196,11 +215,11 @@ ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
                                              .lose = lose_host,
                                              .context = context,
                                              .answer = dti_parameters_answer,
-                                             .answer_context = c->strategy->base.team };
-    struct dti_questions *questions = c->strategy->workers->questions;
-    ditto_status status = dti_questions_open(questions, &user);
+                                             .answer_context = c->strategy->base.team,
+                                             .polls = c->strategy->workers->has_server_pu };
+    ditto_status status = open_questions(c, &user);
     if (status == DITTO_OK) {
-        c->questions = questions;
+        c->questions = c->strategy->workers->questions;
         status = c->serves ? say_begun(c) : DITTO_OK;
     }
     /* The others have begun, and wait for this host. For them it is lost. */
@@ -252,6 +271,8 @@ ditto_status dti_other_hosts_end(struct ditto_coordinator *c)
         if (dti_questions_send(c->questions, h, &end) != DITTO_OK)
             status = DITTO_ERR_NO_MEMORY;
     ditto_status closed = dti_questions_close(c->questions, c->timeout_ms);
+    if (c->workers->has_server_pu)
+        dti_load_remove(c->workers->server_pu);
     c->questions = NULL;
     return status != DITTO_OK ? status : closed;
 }

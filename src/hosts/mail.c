@@ -367,7 +367,7 @@ static void *postman(void *argument)
         }
         if (now - moved_ns < SPIN_NS)
             dti_pause();
-        else if (now - moved_ns < YIELD_NS)
+        else if (now - moved_ns < YIELD_NS || post->handler.polls)
             sched_yield();
         else
             dti_futex_sleep(&post->wakes, wakes, now + NAP_NS);

@@ -50,12 +50,15 @@ struct dti_mail_handler {
     void (*lose)(void *context, uint32_t host);
     void (*leave)(void *context, uint32_t host); /* it sends nothing more, and reads nothing more */
     void *context;
+
+    /* The postman never sleeps, because it has a PU of its own. */
+    bool polls;
 };
 
 /* Returns UNSUPPORTED if only one thread may use the wire. */
 ditto_status dti_post_check(const ditto_cluster *cluster);
 
-/* Opens a post. All hosts do so, after dti_post_check. *out is set before the first mail is delivered.
+/* Opens a post. All hosts do so, after dti_post_check. The postman inherits the PUs of the calling thread. *out is set before the first mail is delivered.
  * Returns NO_MEMORY or SYSTEM, and *out is NULL then. */
 ditto_status dti_post_open(ditto_cluster *cluster, const struct dti_mail_handler *handler,
                            struct dti_post **out);

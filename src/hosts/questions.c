@@ -352,7 +352,7 @@ static void leave(void *context, uint32_t host)
 ditto_status dti_questions_open(struct dti_questions *questions, const struct dti_questions_user *user)
 {
     const struct dti_mail_handler handler = {
-        .deliver = deliver, .lose = lose, .leave = leave, .context = questions
+        .deliver = deliver, .lose = lose, .leave = leave, .context = questions, .polls = user->polls
     };
     struct dti_post *post;
     pthread_mutex_lock(&questions->lock); /* until the post is known, the postman must not answer */

@@ -35,6 +35,8 @@ struct dti_questions_user {
     /* Does what a host asks for, and adds its results to the answer. `request` is aligned for every type. */
     ditto_status (*answer)(void *context, const void *request, size_t bytes, struct dti_bytes *answer);
     void *answer_context;
+
+    bool polls; /* as in struct dti_mail_handler */
 };
 
 /* A question that has been sent. It stays where it is until dti_question_await. */

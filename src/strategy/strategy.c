@@ -56,6 +56,7 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
                              : o->parameter_nodes != NULL || o->num_parameter_nodes != 0 ? "parameter_nodes"
                              : o->keeps_parameters != DITTO_SWITCH_DEFAULT               ? "keeps_parameters"
                              : o->mirrors_parameters != DITTO_SWITCH_DEFAULT ? "mirrors_parameters"
+                             : o->has_server_pu != 0                         ? "server_pu"
                                                                              : NULL;
     if (of_workers != NULL && !kind->has_workers)
         return DTI_FAIL(
@@ -69,6 +70,12 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "mirrors_parameters is ON, but there is no other host that could keep the parameters, too");
+    if (o->has_server_pu == 0 && o->server_pu != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "server_pu is %u, but has_server_pu is 0: set both", o->server_pu);
+    if (o->has_server_pu != 0 && ditto_cluster_num_hosts(o->cluster) < 2)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "server_pu is set, but there is no other host: workers of one host make changes themselves");
     DTI_TRY(check_enum((int)o->keeps_parameters, DITTO_SWITCH_OFF, "keeps_parameters"));
     DTI_TRY(check_enum((int)o->mirrors_parameters, DITTO_SWITCH_OFF, "mirrors_parameters"));
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));

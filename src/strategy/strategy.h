@@ -67,6 +67,8 @@ struct dti_workers {
     /* Over several hosts. Otherwise NULL, and zeros. */
     struct dti_questions *questions;
     struct dti_owners owners;
+    bool has_server_pu; /* the thread that answers the questions has a PU of its own */
+    uint32_t server_pu;
 
     /* The coordinator of the strategy, or NULL. */
     _Atomic(struct ditto_coordinator *) coordinator;

@@ -2,9 +2,13 @@
  * hosts (rule 12.16). Each host is a thread. What happens if a host is lost is in test_lost_hosts.c. */
 #include "support/hosts.h"
 
+#include <dirent.h>
 #include <ditto.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST_HOSTS 8
 #define ROWS       23
@@ -26,6 +30,7 @@ struct job {
     const ditto_optimizer_options *optimizer; /* or NULL */
     bool spares_host_1;                       /* which keeps no parameters */
     bool mirrors;                             /* each shard is on two hosts */
+    bool sets_pu_aside;                       /* the last one of the process, for the server */
     ditto_status (*work)(struct model *m, ditto_coordinator *coordinator);
     ditto_status (*make_more)(const struct model *m); /* or NULL */
     ditto_status (*destroy_more)(const struct model *m);
@@ -74,16 +79,42 @@ static ditto_status destroy_model(struct model *m)
     return ditto_strategy_destroy(m->strategy);
 }
 
+/* Finds the first and the last PU that this process may use. */
+static void find_pus(uint32_t pus[2])
+{
+    cpu_set_t set;
+    pus[0] = pus[1] = 0;
+    CPU_ZERO(&set);
+    (void)!sched_getaffinity(getpid(), sizeof set, &set);
+    for (uint32_t pu = CPU_SETSIZE; pu-- > 0;)
+        if (CPU_ISSET(pu, &set))
+            pus[0] = pu;
+    for (uint32_t pu = 0; pu < CPU_SETSIZE; pu++)
+        if (CPU_ISSET(pu, &set))
+            pus[1] = pu;
+}
+
 static ditto_status play_host(struct test_host *host)
 {
     struct model *m = &model[host->host];
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_placement_options placement = DITTO_PLACEMENT_OPTIONS_INIT;
+    uint32_t pus[2];
     ditto_coordinator *coordinator;
     *m = (struct model){ .host = host };
+    find_pus(pus);
+    placement.pus = pus;
+    placement.num_pus = 1;
     options.num_replicas = job.replicas;
     options.replicas_per_worker = job.each;
     options.cluster = host->cluster;
     options.mirrors_parameters = job.mirrors ? DITTO_SWITCH_ON : DITTO_SWITCH_DEFAULT;
+    if (job.sets_pu_aside) { /* the replicas are on the first one */
+        options.placement_options = &placement;
+        options.num_replicas = 0;
+        options.has_server_pu = 1;
+        options.server_pu = pus[1];
+    }
     options.keeps_parameters = job.spares_host_1 && host->host == 1 ? DITTO_SWITCH_OFF : DITTO_SWITCH_DEFAULT;
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
     DITTO_TRY(make_variables(m));
@@ -207,6 +238,80 @@ static void rule_12_16_reads_and_writes(void **state)
     }
     play(3, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .spares_host_1 = true, .mirrors = true,
                           .work = read_and_write });
+    assert_ok(ditto_function_unregister("check_pull"));
+    assert_ok(ditto_function_unregister("add_everywhere"));
+}
+
+/* -- a PU for the server -- */
+
+/* Counts the threads that drive the network, and checks that they are on the PU that is set aside. */
+static ditto_status check_postmen(struct model *m, ditto_coordinator *c)
+{
+    uint32_t pus[2], found = 0;
+    DIR *threads = opendir("/proc/self/task");
+    CHECK(m->host, threads != NULL);
+    find_pus(pus);
+    for (struct dirent *entry; (entry = readdir(threads)) != NULL;) {
+        char path[300], name[32] = "";
+        cpu_set_t set;
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *comm = fopen(path, "r");
+        if (comm == NULL)
+            continue; /* the thread has ended */
+        (void)!fgets(name, sizeof name, comm);
+        fclose(comm);
+        if (strcmp(name, "ditto-post\n") != 0)
+            continue;
+        CPU_ZERO(&set);
+        CHECK(m->host, sched_getaffinity((pid_t)atoi(entry->d_name), sizeof set, &set) == 0);
+        CHECK(m->host, CPU_COUNT(&set) == 1 && CPU_ISSET(pus[1], &set));
+        found++;
+    }
+    closedir(threads);
+    CHECK(m->host, found == m->host->hosts);
+    return read_and_write(m, c);
+}
+
+/* Calls that cannot be. */
+static ditto_status misuse_server_pu(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_placement_options placement = DITTO_PLACEMENT_OPTIONS_INIT;
+    uint32_t pus[2];
+    find_pus(pus);
+    placement.pus = pus;
+    placement.num_pus = 1;
+    options.cluster = host->cluster;
+    options.placement_options = &placement;
+    options.has_server_pu = 1;
+    options.server_pu = pus[0];
+    DITTO_TRY(expect(host, ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy),
+                     DITTO_ERR_INVALID, "which replica 0 of this host uses"));
+    options.server_pu = UINT32_MAX;
+    DITTO_TRY(expect(host, ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy),
+                     DITTO_ERR_RANGE, "not a PU that this process may use"));
+    options.has_server_pu = 0;
+    return expect(host, ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID,
+                  "has_server_pu is 0");
+}
+
+static void rule_12_16_a_server_has_a_pu(void **state)
+{
+    (void)state;
+    uint32_t pus[2];
+    ditto_strategy *strategy;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.has_server_pu = 1;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+    on_hosts_with_life_line(2, misuse_server_pu, NULL);
+    find_pus(pus);
+    if (pus[0] == pus[1])
+        skip();
+    assert_ok(ditto_function_register("add_everywhere", add_everywhere, NULL));
+    assert_ok(ditto_function_register("check_pull", check_pull, NULL));
+    play(2, (struct job){ 1, 1, DITTO_CONCURRENCY_LOCKED, 4, .sets_pu_aside = true, .work = check_postmen });
     assert_ok(ditto_function_unregister("check_pull"));
     assert_ok(ditto_function_unregister("add_everywhere"));
 }
@@ -739,6 +844,7 @@ int main(void)
         cmocka_unit_test(rule_12_16_old_gradients),
         cmocka_unit_test(rule_12_16_small_variables_of_all_types),
         cmocka_unit_test(rule_12_16_calls_that_cannot_be),
+        cmocka_unit_test(rule_12_16_a_server_has_a_pu),
         cmocka_unit_test(rule_12_17_calls_that_cannot_be),
         cmocka_unit_test(rule_12_16_optimizers_differ),
     };

@@ -98,6 +98,8 @@ void c_offsets(size_t *offsets)
                              AT(num_parameter_nodes),
                              AT(keeps_parameters),
                              AT(mirrors_parameters),
+                             AT(server_pu),
+                             AT(has_server_pu),
                              offsetof(ditto_exchange_part, tag),
                              offsetof(ditto_exchange_part, src),
                              offsetof(ditto_exchange_part, dst),
