@@ -51,8 +51,8 @@ contains
         if (status < 0) hosts%handle = c_null_ptr
     end subroutine
 
-    ! Finalizes MPI. After an error, writes its message to stderr, and ends the program with the exit status 1.
-    ! After errors that leave a host behind, MPI_Abort is called, because MPI_Finalize might wait for ever.
+    ! Finalizes MPI. After an error, writes its message to stderr, and ends the program with the exit status
+    ! 1. After errors that leave a host behind, MPI_Abort is called, because MPI_Finalize might wait for ever.
     subroutine mpi_end(status)
         integer, intent(in) :: status
         if (c_end(int(status, c_int)) /= 0) stop 1

@@ -58,7 +58,8 @@ struct dti_mail_handler {
 /* Returns UNSUPPORTED if only one thread may use the wire. */
 ditto_status dti_post_check(const ditto_cluster *cluster);
 
-/* Opens a post. All hosts do so, after dti_post_check. The postman inherits the PUs of the calling thread. *out is set before the first mail is delivered.
+/* Opens a post. All hosts do so, after dti_post_check. The postman inherits the PUs of the calling thread.
+ * *out is set before the first mail is delivered.
  * Returns NO_MEMORY or SYSTEM, and *out is NULL then. */
 ditto_status dti_post_open(ditto_cluster *cluster, const struct dti_mail_handler *handler,
                            struct dti_post **out);
