@@ -3,11 +3,13 @@
  *     build/bench/host-workers [--csv] [BYTES...]
  *
  * Host 0 calls, and host 1 has the parameter. The contenders have clusters of their own at the same time, and
- * take turns, during which the processes of the others are stopped. They are asked for fresh values. Figures are medians over the calls of all turns:
+ * take turns, during which the processes of the others are stopped. Values are rewritten before each call.
+ * Figures are medians over the calls of all turns:
  *   plain     the parameter is on host 1
  *   server    the same, and host 1 has a PU for its server, if there is a second PU
  *   mirrored  each shard is on both hosts
- *   bound     two sockets: the same bytes there, and a byte back (push); or a byte there, and they back (pull) */
+ *   bound     two sockets. A push sends the same bytes, and gets a byte. A pull sends a byte, and gets the
+ *             bytes */
 #include <ditto.h>
 #include <ditto/tcp.h>
 
@@ -316,6 +318,8 @@ static void measure_bytes(size_t bytes, int port, bool csv)
             snprintf(list[k], sizeof list[k], "127.0.0.1:%d,127.0.0.1:%d", port + 2 * k, port + 2 * k + 1);
         fflush(stdout); /* which the process would write, too */
         side[k].process = fork();
+        if (side[k].process < 0)
+            give_up("fork");
         if (side[k].process != 0)
             continue;
         close(pair[0]);

@@ -15,6 +15,9 @@
 /* What the deputy's futex word says. */
 enum { REPLY_NONE, REPLY_AWAITED, REPLY_HERE, REPLY_LOST };
 
+/* How often a thread that waits for another host looks whether it is lost. */
+#define LOOK_NS UINT64_C(100000000)
+
 /* -- which workers -- */
 
 static uint32_t workers_of_host(const ditto_strategy *strategy, uint32_t host)
@@ -103,24 +106,26 @@ static bool is_retired(const struct dti_function_worker *w)
     return (atomic_load_explicit(&w->state, memory_order_relaxed) & 3) == DTI_WORKER_RETIRED;
 }
 
-static bool await_reply(struct dti_function_worker *w, uint64_t limit_ns)
+static bool await_reply(struct dti_function_worker *w)
 {
     uint32_t word;
     /* acquire: pairs with the release in wake_deputy. */
     while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED) {
         /* A host that was lost before this function was sent is not told again. */
-        bool ends = is_retired(w) || dti_now_ns() >= limit_ns || is_lost(w);
+        bool ends = is_retired(w) || is_lost(w);
         /* relaxed: the data of a reply that came after all is used when the loop finds it. */
         if (ends && atomic_compare_exchange_strong_explicit(&w->reply, &word, REPLY_NONE,
                                                             memory_order_relaxed, memory_order_relaxed))
             return false;
-        dti_futex_sleep(&w->reply, REPLY_AWAITED, dti_now_ns() + UINT64_C(100000000));
+        dti_futex_sleep(&w->reply, REPLY_AWAITED, dti_now_ns() + LOOK_NS);
     }
     return word == REPLY_HERE;
 }
 
 static ditto_status fail_lost(const struct dti_function_worker *w)
 {
+    if (dti_questions_have_resigned(w->coordinator->strategy->workers->questions))
+        return dti_questions_fail_resigned();
     return DTI_FAIL(DITTO_ERR_LOST, "host %u (%s) of worker %u is gone", w->host,
                     ditto_cluster_host_name(w->coordinator->strategy->hosts->cluster, w->host), w->index);
 }
@@ -141,7 +146,7 @@ ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_sch
         w->coordinator->strategy->workers->questions, w->host,
         &(struct dti_mail){
             .kind = DTI_MAIL_FUNCTION, .id = w->index, .data = bytes.data, .bytes = bytes.length });
-    if (status == DITTO_OK && !await_reply(w, DTI_NEVER)) {
+    if (status == DITTO_OK && !await_reply(w)) {
         *has_lost = true;
         status = fail_lost(w);
     } else if (status == DITTO_OK && w->reply_data == NULL) {
@@ -162,12 +167,39 @@ ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_sch
 /* What all hosts agree on, for messages. */
 #define SERVING "ditto_coordinator_create on host 0 and ditto_serve on the others"
 
+/* Binds the calling thread to the PU that is set aside. `before` is for dti_affinity_restore. */
+static ditto_status bind_to_server_pu(const struct dti_workers *w, struct dti_mask *before)
+{
+    struct dti_mask own;
+    dti_mask_clear(&own);
+    dti_mask_add(&own, w->server_pu);
+    DTI_TRY(dti_affinity_get(before));
+    if (dti_pin_try_to(&own))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_SYSTEM,
+                    "no thread can be bound to server_pu %u any more: the cpuset of the process has changed, "
+                    "or the PU is offline. Give another one, or none",
+                    w->server_pu);
+}
+
+static ditto_status check_server_pu(const struct dti_workers *w)
+{
+    struct dti_mask before;
+    if (!w->has_server_pu)
+        return DITTO_OK;
+    DTI_TRY(bind_to_server_pu(w, &before));
+    dti_affinity_restore(&before);
+    return DITTO_OK;
+}
+
 ditto_status dti_other_hosts_agree(const ditto_strategy *strategy, ditto_status status)
 {
     struct dti_hosts *hosts = strategy->hosts;
     struct dti_parameters_digest own = { 0 };
     if (status == DITTO_OK)
         status = dti_post_check(hosts->cluster);
+    if (status == DITTO_OK)
+        status = check_server_pu(strategy->workers);
     if (status == DITTO_OK)
         status = dti_parameters_digest(strategy->base.team, &own);
     DTI_TRY(dti_hosts_agree_with(hosts, SERVING, status, &own, sizeof own));
@@ -192,13 +224,10 @@ static ditto_status say_begun(struct ditto_coordinator *c)
 static ditto_status open_questions(struct ditto_coordinator *c, const struct dti_questions_user *user)
 {
     const struct dti_workers *w = c->strategy->workers;
-    struct dti_mask before, own;
+    struct dti_mask before;
     if (!w->has_server_pu)
         return dti_questions_open(w->questions, user);
-    dti_mask_clear(&own);
-    dti_mask_add(&own, w->server_pu);
-    DTI_TRY(dti_affinity_get(&before));
-    DTI_TRY_OF(dti_pin_to(&own), "server_pu %u", w->server_pu);
+    DTI_TRY(bind_to_server_pu(w, &before));
     ditto_status status = dti_questions_open(w->questions, user);
     dti_affinity_restore(&before);
     if (status == DITTO_OK)
@@ -223,28 +252,47 @@ ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
         status = c->serves ? say_begun(c) : DITTO_OK;
     }
     /* The others have begun, and wait for this host. For them it is lost. */
-    ditto_cluster *cluster = c->strategy->hosts->cluster;
-    if (status != DITTO_OK && cluster->life_line != NULL)
-        dti_life_line_cut(cluster);
+    if (status != DITTO_OK)
+        dti_life_line_resign(c->strategy->hosts->cluster);
     return status;
 }
 
-/* Waits until the hosts of all workers have begun. */
-static ditto_status await_begun(struct ditto_coordinator *c)
+/* Returns a worker whose host is lost, or NULL. */
+static const struct dti_function_worker *find_lost(const struct ditto_coordinator *c)
+{
+    uint32_t i = c->workers->count;
+    while (i < c->count && !is_lost(&c->worker[i]))
+        i++;
+    return i < c->count ? &c->worker[i] : NULL;
+}
+
+/* Waits until the host of a worker has begun. If another host is lost, this one may not begin. */
+static ditto_status await_begun(const struct ditto_coordinator *c, struct dti_function_worker *w,
+                                uint64_t limit_ns)
+{
+    uint32_t word;
+    /* acquire: pairs with the release in wake_deputy. */
+    while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED) {
+        const struct dti_function_worker *lost = find_lost(c);
+        uint64_t now_ns = dti_now_ns();
+        if (lost != NULL)
+            return fail_lost(lost);
+        if (now_ns >= limit_ns)
+            return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u (%s) has not begun to serve for %u ms (timeout_ms)",
+                            w->host, ditto_cluster_host_name(c->strategy->hosts->cluster, w->host),
+                            c->timeout_ms);
+        dti_futex_sleep(&w->reply, REPLY_AWAITED, now_ns + LOOK_NS);
+    }
+    atomic_store_explicit(&w->reply, REPLY_NONE, memory_order_release); /* pairs with is_awaited */
+    return word == REPLY_HERE ? DITTO_OK : fail_lost(w);
+}
+
+static ditto_status await_all_begun(struct ditto_coordinator *c)
 {
     struct dti_deadline deadline = { .timeout_ms = c->timeout_ms };
     uint64_t limit_ns = dti_deadline_at(&deadline);
-    for (uint32_t i = c->workers->count; i < c->count; i++) {
-        struct dti_function_worker *w = &c->worker[i];
-        if (!await_reply(w, limit_ns))
-            return is_lost(w)
-                       ? fail_lost(w)
-                       : DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                                  "host %u (%s) has not begun to serve for %u ms (timeout_ms)", w->host,
-                                  ditto_cluster_host_name(c->strategy->hosts->cluster, w->host),
-                                  c->timeout_ms);
-        atomic_store_explicit(&w->reply, REPLY_NONE, memory_order_release); /* pairs with is_awaited */
-    }
+    for (uint32_t i = c->workers->count; i < c->count; i++)
+        DTI_TRY(await_begun(c, &c->worker[i], limit_ns));
     return DITTO_OK;
 }
 
@@ -254,10 +302,11 @@ ditto_status dti_other_hosts_begin(struct ditto_coordinator *c, ditto_status sta
     for (uint32_t i = c->workers->count; i < c->count; i++)
         atomic_store_explicit(&c->worker[i].reply, REPLY_AWAITED, memory_order_relaxed); /* no postman yet */
     DTI_TRY(dti_other_hosts_open(c, deliver, lose, c));
-    status = await_begun(c);
+    status = await_all_begun(c);
     if (status == DITTO_OK)
         return DITTO_OK;
     ditto_error kept = *dti_error_get();
+    dti_life_line_resign(c->strategy->hosts->cluster); /* the others, of which some may serve, return LOST */
     (void)dti_other_hosts_end(c);
     dti_error_set(&kept);
     return status;

@@ -52,8 +52,7 @@ ditto_status dti_other_hosts_open(struct ditto_coordinator *c,
                                   void (*deliver)(void *context, uint32_t from, const struct dti_mail *mail),
                                   void (*lose)(void *context, uint32_t host), void *context);
 
-/* Closes the questions, when all functions have ended. Host 0 first tells the others that no more will come.
- * */
+/* Closes the questions when all functions have ended. Host 0 first tells the others that no more come. */
 ditto_status dti_other_hosts_end(struct ditto_coordinator *c);
 
 /* The thread of a deputy. */

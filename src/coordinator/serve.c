@@ -151,9 +151,7 @@ static ditto_status serve(struct serving *s)
     if (await_end(s) == END_CAME)
         return DITTO_OK;
     if (dti_questions_have_resigned(c->questions))
-        return DTI_FAIL(DITTO_ERR_LOST,
-                        "this host has lost its connection with another one, or had no memory for a message. "
-                        "It is lost for the others: start it again");
+        return dti_questions_fail_resigned();
     return DTI_FAIL(DITTO_ERR_LOST, "host 0 (%s), which has the coordinator, is gone",
                     ditto_cluster_host_name(c->strategy->hosts->cluster, 0));
 }

@@ -230,8 +230,8 @@ static void hear(struct dti_life_line *l, const struct dti_notice *notice)
 static void lose(struct dti_life_line *l, uint32_t host)
 {
     uint32_t none = 0;
-    /* Host 0 tells of each lost host. A host whose connection with host 0 breaks may also be told. Only this
-     * thread writes it. */
+    /* Host 0 tells of each lost host. A host whose connection with host 0 breaks may also be told. Other
+     * threads write it only when there are no connections (dti_life_line_resign). */
     if (atomic_load_explicit(&l->is_lost[host], memory_order_relaxed))
         return;
     bool is_first = atomic_compare_exchange_strong_explicit(&l->lost, &none, host + 1, memory_order_relaxed,
@@ -423,6 +423,16 @@ void dti_life_line_cut(ditto_cluster *cluster)
     give_order(cluster->life_line, CUTS);
     while (is_connected(cluster->life_line))
         sched_yield();
+}
+
+void dti_life_line_resign(ditto_cluster *cluster)
+{
+    if (cluster->life_line == NULL)
+        return;
+    dti_life_line_cut(cluster);
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
+        if (h != cluster->wire.host)
+            lose(cluster->life_line, h);
 }
 
 /* Waits until the connection is ready, at most until the deadline. */

@@ -76,7 +76,11 @@ void dti_life_line_tell(struct ditto_cluster *cluster, const struct dti_notice *
 void dti_life_line_listen(struct ditto_cluster *cluster, struct dti_listener *listener);
 void dti_life_line_ignore(struct ditto_cluster *cluster, struct dti_listener *listener);
 
-/* Closes the connections without taking leave, as if the process had ended. Returns when they are closed. */
+/* Closes the connections without taking leave, as if the process had ended. Returns when they are closed. Not
+ * on the thread of the life line. */
 void dti_life_line_cut(struct ditto_cluster *cluster);
+
+/* The same, if there is a life line. For this host all others are lost then, too. */
+void dti_life_line_resign(struct ditto_cluster *cluster);
 
 #endif

@@ -16,11 +16,11 @@
 #define YIELD_NS UINT64_C(500000)
 #define NAP_NS   UINT64_C(100000)
 
-/* How long after the end of a connection the life line is waited for, which says whether the other host is
- * lost. After RESIGN_NS the host with the higher number resigns, and after TELL_NS, which only a host needs
- * whose counterpart does not see the end, the loss is told nevertheless. */
-#define RESIGN_NS UINT64_C(500000000)
-#define TELL_NS   UINT64_C(2000000000)
+/* How long the postman waits, after the end of a connection, for the life line, which says whether the other
+ * host is lost. After RESIGN_NS the host with the higher number resigns. The other host may see the end of
+ * the connection later, or not at all, so after TELL_NS the loss is told without the life line. */
+#define RESIGN_NS UINT64_C(3000000000)
+#define TELL_NS   UINT64_C(12000000000)
 
 struct mail_frame {
     uint32_t kind;
@@ -143,8 +143,7 @@ void dti_post_resign(struct dti_post *post)
     post->has_resigned = true;
     for (uint32_t h = 0; h < post->cluster->wire.num_hosts; h++)
         note_loss(post, h);
-    if (post->cluster->life_line != NULL)
-        dti_life_line_cut(post->cluster);
+    dti_life_line_resign(post->cluster);
 }
 
 /* Delivers mail to this host itself. */

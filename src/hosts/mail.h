@@ -10,8 +10,8 @@
  * If a host is lost, the others go on. Mail to it is dropped, and `lose` is called once. Mail that it has
  * sent before may or may not be delivered before this, and none after it. A host is lost for all or for none:
  * if the connection between two hosts ends, and neither of them does, the one with the higher number resigns.
- * So does a host that has no memory for a message. Without a life line this cannot be, and each host goes by
- * its own connections.
+ * So does a host whose wire has no memory for a message. Without a life line each host goes by its own
+ * connections, and so it does with one if the other host does not see for 12 s that the connection has ended.
  *
  * Each mail is a frame, and its bytes as a second message if there are any. All are on one channel, so they
  * arrive in order.

@@ -7,7 +7,8 @@
  * If a host of the pair is lost, each asker that has no answer yet asks the other one again, with the number
  * of the question (ALONE). If that host has made the change already, it only answers. It does not know at
  * once whether the first one is lost, and what is still on its way from it. So it holds the change until it
- * has been told of the loss itself, after which nothing comes. Reads go to the second host while both live.
+ * has been told of the loss: no mail of a lost host is delivered after that. Reads go to the second host
+ * while both live.
  *
  *     kind      to           about         what it does
  *     CHANGE    first host   second host   makes the change, and sends it to the second host

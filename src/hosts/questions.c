@@ -55,8 +55,18 @@ ditto_status dti_questions_fail_left(const struct dti_questions *questions, uint
                     ditto_cluster_host_name(questions->cluster, host));
 }
 
+ditto_status dti_questions_fail_resigned(void)
+{
+    return DTI_FAIL(
+        DITTO_ERR_LOST,
+        "this host has lost its connection with another one, or had no memory for a message. It is "
+        "lost for the others: start it again");
+}
+
 ditto_status dti_questions_fail_lost(const struct dti_questions *questions, uint32_t host)
 {
+    if (dti_post_has_lost(questions->post, questions->cluster->wire.host))
+        return dti_questions_fail_resigned();
     return DTI_FAIL(DITTO_ERR_LOST, "host %u (%s) is gone", host,
                     ditto_cluster_host_name(questions->cluster, host));
 }
@@ -172,7 +182,7 @@ static bool await(struct dti_questions *questions, struct dti_asked_host *questi
     while (atomic_load_explicit(&question->state, memory_order_acquire) == QUESTION_AWAITED &&
            dti_now_ns() < question->limit_ns)
         dti_futex_sleep(&question->state, QUESTION_AWAITED, question->limit_ns);
-    /* Who ends the question has the lock until it has no more to do with it. */
+    /* The thread that ends the question has the lock until it has no more to do with it. */
     pthread_mutex_lock(&questions->lock);
     bool has_ended = atomic_load_explicit(&question->state, memory_order_relaxed) != QUESTION_AWAITED;
     if (!has_ended)
@@ -345,6 +355,7 @@ static void leave(void *context, uint32_t host)
     end_unanswered(questions, host, false);
     pthread_mutex_unlock(&questions->lock);
     dti_pairs_lose(questions, host); /* nothing comes from it any more, either */
+    questions->user.lose(questions->user.context, host);
 }
 
 /* -- opening and closing -- */

@@ -29,7 +29,7 @@ struct dti_questions;
 struct dti_questions_user {
     /* Mail that is no question, as in struct dti_mail_handler. */
     void (*deliver)(void *context, uint32_t from, const struct dti_mail *mail);
-    void (*lose)(void *context, uint32_t host);
+    void (*lose)(void *context, uint32_t host); /* also when it has taken leave */
     void *context;
 
     /* Does what a host asks for, and adds its results to the answer. `request` is aligned for every type. */
@@ -60,8 +60,8 @@ struct dti_asked_host {
     size_t bytes;
 };
 
-/* Returns NO_MEMORY. A question that is not answered ends timeout_ms after it
- * was sent, so several of them that were sent together end together. */
+/* Returns NO_MEMORY. A question that is not answered ends timeout_ms after it was sent, so several of them
+ * that were sent together end together. */
 ditto_status dti_questions_make(ditto_cluster *cluster, uint32_t timeout_ms, struct dti_questions **out);
 /* `questions`, which are closed, may be NULL. */
 void dti_questions_free(struct dti_questions *questions);
@@ -77,16 +77,16 @@ bool dti_questions_are_open(struct dti_questions *questions);
 /* Returns true if the host is lost, or the questions are closed. */
 bool dti_questions_have_lost(struct dti_questions *questions, uint32_t host);
 
-/* Returns true if this host has resigned (mail.h). */
+/* Returns true if this host has resigned (mail.h), and the error then. */
 bool dti_questions_have_resigned(struct dti_questions *questions);
+ditto_status dti_questions_fail_resigned(void);
 
 /* Sends mail. Takes over its data, also if it fails. Returns NO_MEMORY, or CONTEXT if the questions are
  * closed. */
 ditto_status dti_questions_send(struct dti_questions *questions, uint32_t to, const struct dti_mail *mail);
 
 /* Sends a request, and empties it. After an error there is no question to be awaited. Returns NO_MEMORY,
- * RANGE if the request is too long for the wire, LOST, or CONTEXT if the questions of either host are closed.
- * */
+ * RANGE if the request is too long for the wire, LOST, or CONTEXT if either host has closed its questions. */
 ditto_status dti_question_ask(struct dti_questions *questions, uint32_t host, struct dti_bytes *request,
                               struct dti_asked_host *question);
 

@@ -131,8 +131,6 @@ ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_opt
 {
     const ditto_placement *placement = strategy->placement;
     DTI_TRY(check(o, placement));
-    if (o->has_server_pu != 0)
-        DTI_TRY(check_server_pu(topology, placement, o->server_pu));
     struct dti_workers *w = calloc(1, sizeof *w);
     if (w == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a parameter server strategy");
@@ -149,6 +147,8 @@ ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_opt
     w->diagnosis = calloc(w->diagnosis_bytes, 1);
     if (w->strategy == NULL || w->placed == NULL || w->node == NULL || w->diagnosis == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u workers", w->count);
+    if (o->has_server_pu != 0)
+        DTI_TRY(check_server_pu(topology, placement, o->server_pu));
     for (uint32_t i = 0; i < o->num_parameter_nodes; i++)
         add_node(w, o->parameter_nodes[i]);
     for (uint32_t i = 0; o->num_parameter_nodes == 0 && i < placement->replicas; i++)

@@ -110,6 +110,7 @@ static void schedule(ditto_coordinator *c, const char *name, int times)
 static pid_t start_host(const char *list, uint32_t host, ditto_switch keeps, bool restores)
 {
     pid_t pid = fork();
+    assert_true(pid >= 0);
     if (pid != 0)
         return pid;
     if (make_model(list, host, keeps) != DITTO_OK || register_functions() != DITTO_OK)
@@ -117,7 +118,7 @@ static pid_t start_host(const char *list, uint32_t host, ditto_switch keeps, boo
     if (restores && ditto_checkpoint_restore(model.strategy, path, NULL, NULL) != DITTO_OK)
         _exit(3);
     if (ditto_serve(model.strategy, NULL, NULL) != DITTO_OK)
-        _exit(4);
+        _exit(destroy_model() == DITTO_OK ? 4 : 5);
     _exit(destroy_model() == DITTO_OK ? 0 : 5);
 }
 

@@ -157,7 +157,7 @@ static int try_address(const struct connecting *c, const struct addrinfo *a, int
         close(fd);
         return -1;
     }
-    dti_socket_set_options(fd);
+    dti_socket_set_options(fd, DTI_WIRE_TRIES);
     return fd;
 }
 
@@ -244,7 +244,7 @@ static void keep(struct connecting *c, uint32_t host, int fd)
     if (c->fd[host] >= 0)
         close(c->fd[host]);
     c->fd[host] = fd;
-    dti_socket_set_options(fd);
+    dti_socket_set_options(fd, DTI_WIRE_TRIES);
 }
 
 /* Says to a process that has connected whether it is let in. A connection that says something else than a

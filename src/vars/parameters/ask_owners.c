@@ -151,11 +151,11 @@ ditto_status dti_ask_owners_of_all(const struct dti_asking *asking, uint32_t cou
     if (k < count && dti_questions_are_open(owners->questions))
         return ask(&(struct asked){
             .asking = asking, .count = count, .hosts = owners->hosts, .questions = owners->questions });
-    for (k = 0; k < count; k++) {
+    for (k = 0; k < count; k++)
         if (!asking[k].works_closed && !has_all(asking[k].v))
             return fail_closed(asking[k].v);
+    for (k = 0; k < count; k++)
         asking[k].own(asking[k].context);
-    }
     return DITTO_OK;
 }
 

@@ -96,10 +96,9 @@ struct dti_asking {
 };
 
 /* Asks all other owners, does the own part meanwhile, and waits for the answers. If shards are mirrored, asks
- * all owners, this host too. Over one host it does the
- * own part alone. Returns the first error: NO_MEMORY, RANGE if a message would be too long, LOST if an owner
- * is gone, CONTEXT if owners cannot be asked, TIMED_OUT, or an error of an owner. The other owners may have
- * done their part then. */
+ * all owners, this host too. Over one host it does the own part alone. Returns the first error: NO_MEMORY,
+ * RANGE if a message would be too long, LOST if an owner is gone, CONTEXT if owners cannot be asked,
+ * TIMED_OUT, or an error of an owner. The other owners may have done their part then. */
 ditto_status dti_ask_owners(const struct dti_asking *asking);
 
 /* The same for `count` variables of one strategy, and for all of them at once. The own parts are done one
