@@ -230,7 +230,7 @@ static ditto_status break_connection(ditto_replica *self, void *port)
     if (ditto_worker(self) != 2)
         return DITTO_OK;
     for (int fd = 0; fd < 1024; fd++) {
-        struct sockaddr_in peer;
+        struct sockaddr_in peer = { 0 };
         socklen_t bytes = sizeof peer;
         if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_family == AF_INET &&
             ntohs(peer.sin_port) == *(uint16_t *)port)
