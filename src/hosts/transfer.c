@@ -20,7 +20,9 @@
 #define NAP_LEAST_NS 20000
 #define NAP_MOST_NS  200000
 
-#define EXPLAIN_MS 500
+/* How long the life line is waited for when the wire has failed. A host with more threads than PUs may need
+ * most of it. */
+#define EXPLAIN_MS 2000
 
 enum { EVENTS = 32 };
 
