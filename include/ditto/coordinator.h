@@ -126,13 +126,15 @@ typedef struct ditto_coordinator_options {
  *  @param options   NULL for the defaults
  *  @param out       [out] the coordinator; set only on DITTO_OK
  *  @return DITTO_OK, an error of the group "Strategies" (ditto/strategy.h), or one of:
- *  @retval DITTO_ERR_INVALID      the strategy is of another kind; options was not initialised
+ *  @retval DITTO_ERR_INVALID      the strategy is of another kind; options was not initialised; hosts have
+ *                                 different variables or optimizers, or different values of mirrored ones
  *  @retval DITTO_ERR_BUSY         the strategy has a coordinator
  *  @retval DITTO_ERR_RANGE        queue_capacity is above DITTO_MAX_SCHEDULED
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
  *  @retval DITTO_ERR_SYSTEM       the operating system refused a thread
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the queue
- *  @retval DITTO_ERR_LOST         over several hosts: a host is gone before all have begun ditto_serve
+ *  @retval DITTO_ERR_LOST         over several hosts: a host is gone before all have begun ditto_serve. Then
+ *                                 this one is lost for the others, too, and only destroy is allowed
  *  @retval DITTO_ERR_TIMED_OUT    over several hosts: a host has not begun ditto_serve within timeout_ms
  *  @par Ownership
  *  The caller gives the coordinator to ditto_coordinator_destroy, before the strategy is destroyed.
@@ -480,7 +482,8 @@ typedef ditto_status (*ditto_serve_fn)(ditto_coordinator *coordinator, void *use
  *  @param prepare   what is called first, or NULL
  *  @param user      its second argument
  *  @return DITTO_OK when the coordinator has ended, an error of ditto_coordinator_create on host 0, or:
- *  @retval DITTO_ERR_INVALID      the strategy has no workers; hosts have different variables or optimizers
+ *  @retval DITTO_ERR_INVALID      the strategy has no workers; hosts have different variables or optimizers,
+ *                                 or different values of mirrored ones
  *  @retval DITTO_ERR_CONTEXT      this is host 0, or the strategy has no cluster; called in a function or a
  *                                 run
  *  @retval DITTO_ERR_BUSY         the strategy has a coordinator

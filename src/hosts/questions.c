@@ -89,7 +89,10 @@ bool dti_questions_have_lost(struct dti_questions *questions, uint32_t host)
 
 bool dti_questions_have_resigned(struct dti_questions *questions)
 {
-    return dti_questions_have_lost(questions, questions->cluster->wire.host);
+    pthread_mutex_lock(&questions->lock);
+    bool have = questions->is_open && dti_post_has_lost(questions->post, questions->cluster->wire.host);
+    pthread_mutex_unlock(&questions->lock);
+    return have;
 }
 
 ditto_status dti_questions_send(struct dti_questions *questions, uint32_t to, const struct dti_mail *mail)
@@ -203,12 +206,13 @@ static ditto_status fail_unanswered(struct dti_questions *questions, const struc
         return DTI_FAIL(DITTO_ERR_NO_MEMORY,
                         "no memory to ask host %u (%s), after the loss of the other host", host,
                         name_of(questions, host));
-    pthread_mutex_lock(&questions->lock);
+    pthread_mutex_lock(&questions->lock); /* while the post is read */
     bool is_open = questions->is_open, is_lost = is_open && dti_post_has_lost(questions->post, host);
+    ditto_status status = is_lost   ? dti_questions_fail_lost(questions, host)
+                          : is_open ? dti_questions_fail_left(questions, host)
+                                    : dti_questions_fail_closed();
     pthread_mutex_unlock(&questions->lock);
-    return is_lost   ? dti_questions_fail_lost(questions, host)
-           : is_open ? dti_questions_fail_left(questions, host)
-                     : dti_questions_fail_closed();
+    return status;
 }
 
 static ditto_status fail_late(const struct dti_questions *questions, const struct dti_asked_host *question)

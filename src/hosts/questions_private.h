@@ -35,6 +35,7 @@ struct dti_questions {
 /* -- questions.c -- */
 ditto_status dti_questions_fail_closed(void);
 ditto_status dti_questions_fail_left(const struct dti_questions *questions, uint32_t host);
+/* The caller has the lock, and the questions are open. */
 ditto_status dti_questions_fail_lost(const struct dti_questions *questions, uint32_t host);
 
 /* Returns RANGE if a request is too long, or the error with which it was written. */

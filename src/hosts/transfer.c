@@ -20,8 +20,8 @@
 #define NAP_LEAST_NS 20000
 #define NAP_MOST_NS  200000
 
-/* How long the life line is waited for when the wire has failed. A host with more threads than PUs may need
- * most of it. */
+/* How long the life line is waited for when the wire has failed. Its threads run late on a host that has more
+ * threads than PUs. */
 #define EXPLAIN_MS 2000
 
 enum { EVENTS = 32 };
