@@ -125,11 +125,11 @@ static void set_lengths(struct steps *s, uint64_t length, bool unequal)
     }
 }
 
-/* Tries every length. If all pipelines read all rows, there are many more batches, and only every fourth
- * length is tried. With DITTO_TEST_SHORT there are eleven times fewer lengths. */
+/* Tries every 11th length, and with DITTO_TEST_LONG every length. If all pipelines read all rows, there are
+ * many more batches, and four times fewer lengths are tried. */
 static void compare_all(bool shared, bool unequal)
 {
-    uint64_t every = (test_trials(5) < 5 ? 11u : 1u) * (shared || unequal ? 1u : 4u), batches = 0, cases = 0;
+    uint64_t every = (getenv("DITTO_TEST_LONG") == NULL ? 11u : 1u) * (shared || unequal ? 1u : 4u), batches = 0, cases = 0;
     for (uint64_t global = 1; global <= MOST_GLOBAL; global++)
         for (uint64_t length = global % every; length <= MOST_ROWS; length += every)
             for (uint32_t replicas = 1; replicas <= MOST_SERVED; replicas++)
