@@ -8,7 +8,8 @@ set -eu
 cd "$(dirname "$0")/.."
 folder=build-abi # its libraries have debug information, from which abidw reads the types
 log=$(mktemp)
-trap 'rm -f "$log" "$log".*' EXIT INT TERM
+trap 'rm -f "$log" "$log".*' EXIT
+trap 'exit 1' INT TERM
 command -v abidw >/dev/null || { echo "abi: abidw is missing: install abigail-tools" >&2; exit 1; }
 libraries="libditto libditto-hdf5"
 [ "$(uname -m)" = x86_64 ] || { echo "abi: skipped, because the kept interface is that of x86-64"; exit 0; }

@@ -10,6 +10,7 @@ command -v smpicc >/dev/null || { echo "simulated: SimGrid is missing (Debian: l
 [ $# -gt 0 ] || set -- 2 3 4 8 16 32 64
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
 
 flags="-std=c11 -O2 -D_GNU_SOURCE -Iinclude -Isrc"
 # shellcheck disable=SC2086 # a list of words

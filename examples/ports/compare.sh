@@ -13,7 +13,8 @@ build=$(cd "$1" 2>/dev/null && pwd) && [ -e "$build/src/libditto.so" ] ||
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT INT TERM
+trap 'rm -rf "$out"' EXIT
+trap 'exit 1' INT TERM
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error
 
 skip() { echo "skipped: $*"; exit 77; }

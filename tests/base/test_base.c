@@ -232,8 +232,8 @@ static void sizes_that_overflow_are_found(void **state)
 /* Makes and sets a German locale, if the machine has the program and the sources for it. */
 static bool make_comma_locale(void)
 {
-    char folder[] = "/tmp/ditto-locale-XXXXXX", command[128];
-    if (mkdtemp(folder) == NULL)
+    char folder[SCRATCH_NAME], command[256];
+    if (mkdtemp(scratch_name(folder, "locale")) == NULL)
         return false;
     snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/out 2>&1", folder,
              folder);

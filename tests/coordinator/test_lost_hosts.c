@@ -18,7 +18,7 @@ enum { HOSTS = 3, ROWS = 12, TIMEOUT_MS = 20000 };
 
 static uint32_t run_timeout_ms; /* of functions, or 0 */
 static bool mirrors;            /* each shard is on two hosts */
-static char folder[] = "/tmp/ditto-lost-hosts-XXXXXX", path[64];
+static char folder[SCRATCH_NAME], path[SCRATCH_NAME + 20];
 
 /* What a process has. */
 static struct model {
@@ -355,7 +355,7 @@ static void rule_12_16_parameters_are_lost_and_restored(void **state)
     int64_t steps = 0;
     list_free_ports(HOSTS, list, sizeof list);
     list_free_ports(2, again, sizeof again);
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(scratch_name(folder, "lost-hosts")));
     snprintf(path, sizeof path, "%s/model", folder);
     pid_t first = start_host(list, 1, DITTO_SWITCH_DEFAULT, false),
           second = start_host(list, 2, DITTO_SWITCH_DEFAULT, false),

@@ -184,7 +184,8 @@ static void rule_12_13_a_save_has_each_shard_at_one_version(void **state)
 {
     (void)state;
     const uint32_t shapes[][3] = { { 1, 1, 2 }, { 2, 1, 1 }, { 3, 1, SHARDS }, { 8, 1, 3 }, { 2, 2, 5 } };
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     close(mkstemp(path));
     for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
         struct model m;
@@ -204,7 +205,8 @@ static void rule_12_13_a_save_has_each_shard_at_one_version(void **state)
 static void rule_12_13_adam_is_saved_while_three_workers_push(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     struct model m;
     struct saved saved;
     close(mkstemp(path));
@@ -222,13 +224,13 @@ static void rule_12_13_adam_is_saved_while_three_workers_push(void **state)
 static void rule_12_13_a_checkpointer_saves_in_the_background(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/ditto-parameters-XXXXXX", path[64];
+    char folder[SCRATCH_NAME], path[SCRATCH_NAME + 20];
     struct model m;
     struct saved saved;
     ditto_checkpointer *checkpointer;
     ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(scratch_name(folder, "parameters")));
     begin_pushing(&m, 3, 1, 4, counting());
     options.background = 1;
     options.prefix = "c";
@@ -251,7 +253,8 @@ static void rule_12_13_a_checkpointer_saves_in_the_background(void **state)
 static void rule_12_13_chosen_parameters_are_saved(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     struct model m;
     double slot[2][COUNT];
     uint64_t version[3];
@@ -342,7 +345,8 @@ static void restore_into(const char *path, uint32_t workers, size_t shards, bool
 static void rule_12_13_a_checkpoint_fits_other_workers_and_shards(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     struct model m;
     struct saved saved;
     close(mkstemp(path));
@@ -364,7 +368,8 @@ static void rule_12_13_a_checkpoint_fits_other_workers_and_shards(void **state)
 static void rule_12_13_a_restore_while_workers_push(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     struct model m;
     struct saved found;
     close(mkstemp(path));
@@ -383,7 +388,8 @@ static void rule_12_13_a_restore_while_workers_push(void **state)
 static void rule_12_13_saves_and_restores_without_locks(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     struct model m;
     double value[COUNT];
     ditto_checkpoint *file;
@@ -413,7 +419,8 @@ static void rule_12_13_saves_and_restores_without_locks(void **state)
 static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     struct model m, mirrored = { .shards = 4 };
     struct saved found;
     ditto_optimizer_options options = counting();
@@ -448,7 +455,8 @@ static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
 static void rule_12_13_the_folder_of_versions_is_not_for_data(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
     struct model m;
     uint64_t number = 1;
     ditto_checkpoint_data data = { .name = "ditto_versions/layer/table",

@@ -8,6 +8,7 @@ cd "$(dirname "$0")/../.."
 source=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' INT TERM
 build=${1:-build}
 fail() { echo "packages: $*" >&2; exit 1; }
 DESTDIR=$scratch/staged meson install -C "$build" --no-rebuild --quiet

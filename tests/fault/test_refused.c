@@ -234,7 +234,8 @@ static int empty_root(void *folder)
 
 static void a_process_without_proc_and_sys_has_replicas(void **state)
 {
-    char folder[] = "/tmp/ditto-empty-XXXXXX";
+    char folder[SCRATCH_NAME];
+    scratch_name(folder, "empty");
     (void)state;
     if (SANITIZED)
         skip();

@@ -4,4 +4,5 @@
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
 "$1" "$folder"

@@ -6,6 +6,7 @@ source=$1 build=$2
 shift 2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
 tar -xzf "$source/tests/renames/examples.tar.gz" -C "$folder"
 sed -i -f "$source/tools/renames.sed" "$folder"/*.c "$folder"/*.h
 

@@ -259,7 +259,8 @@ static void events_are_kept_up_to_the_capacity(void **state)
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_trace_options options = DITTO_TRACE_OPTIONS_INIT;
     struct traced traced = { .rounds = 10 };
-    char path[] = "/tmp/ditto-trace-XXXXXX", text[65536];
+    char path[SCRATCH_NAME], text[65536];
+    scratch_name(path, "trace");
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
@@ -348,7 +349,8 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
     static char text[65536];
-    char path[] = "/tmp/ditto-trace-XXXXXX";
+    char path[SCRATCH_NAME];
+    scratch_name(path, "trace");
     ditto_dataset *d;
     uint64_t producers;
     (void)state;

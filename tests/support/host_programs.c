@@ -32,7 +32,7 @@ static ditto_status on_one_of_several(struct test_host *host)
 
 static void remove_folder(const char *folder)
 {
-    char command[64];
+    char command[SCRATCH_NAME + 10];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);
 }
@@ -46,10 +46,10 @@ static void make_notes(struct program *p)
 void play_program(ditto_status (*function)(ditto_strategy *strategy, struct program *program), uint32_t hosts,
                   const uint32_t *replicas, uint32_t delay_us, ditto_caller caller)
 {
-    char several[] = "/tmp/ditto-hosts-XXXXXX", one[] = "/tmp/ditto-hosts-XXXXXX";
+    char several[SCRATCH_NAME], one[SCRATCH_NAME];
     uint32_t n = 0;
-    assert_non_null(mkdtemp(several));
-    assert_non_null(mkdtemp(one));
+    assert_non_null(mkdtemp(scratch_name(several, "hosts")));
+    assert_non_null(mkdtemp(scratch_name(one, "hosts")));
     struct program spread = { .function = function,
                               .caller = caller,
                               .replicas = replicas,

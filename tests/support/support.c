@@ -203,9 +203,18 @@ int in_child(int (*body)(void *argument), void *argument, unsigned seconds)
     }
 }
 
+char *scratch_name(char name[SCRATCH_NAME], const char *what)
+{
+    const char *folder = getenv("TMPDIR");
+    if (folder == NULL || folder[0] != '/' || strlen(folder) > SCRATCH_FOLDER)
+        folder = "/tmp";
+    snprintf(name, SCRATCH_NAME, "%s/ditto-%s-XXXXXX", folder, what);
+    return name;
+}
+
 char *temporary_file(const char *text)
 {
-    char *name = strdup("/tmp/ditto-test-XXXXXX");
+    char *name = scratch_name(malloc(SCRATCH_NAME), "test");
     int file = mkstemp(name);
     assert_true(file >= 0);
     assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
@@ -229,12 +238,12 @@ void forget_file(char *name)
     free(name);
 }
 
-char own_folder[] = "/tmp/ditto-test-XXXXXX";
+char own_folder[SCRATCH_NAME];
 
 int make_own_folder(void **state)
 {
     (void)state;
-    return mkdtemp(own_folder) != NULL && chmod(own_folder, 0755) == 0 ? 0 : -1;
+    return mkdtemp(scratch_name(own_folder, "test")) != NULL && chmod(own_folder, 0755) == 0 ? 0 : -1;
 }
 
 int remove_own_folder(void **state)

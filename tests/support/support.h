@@ -68,6 +68,11 @@ void assert_message_(const char *text, const char *file, int line);
  * `otherwise` if not. */
 uint64_t test_seed(uint64_t otherwise);
 
+/* Writes the name of a file or folder for mkstemp or mkdtemp, and returns it. It is in the folder that TMPDIR
+ * names, or in /tmp if that one has a long name. */
+enum { SCRATCH_FOLDER = 24, SCRATCH_NAME = 64 };
+char *scratch_name(char name[SCRATCH_NAME], const char *what);
+
 /* Returns the next random number. It depends only on `state`, which the seed initializes. */
 uint64_t test_random(uint64_t *state);
 
@@ -113,7 +118,7 @@ void forget_file(char *name);
 /* A temporary folder of this test program. make_own_folder and remove_own_folder are the group setup and
  * teardown of cmocka_run_group_tests. The teardown removes the files in the folder, but it fails if files
  * remain whose names begin with a dot. */
-extern char own_folder[];
+extern char own_folder[SCRATCH_NAME];
 int make_own_folder(void **state);
 int remove_own_folder(void **state);
 /* Returns the path of a file in own_folder. The text is in one of eight static buffers, which are used in

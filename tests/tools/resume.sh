@@ -14,6 +14,7 @@ set -eu
 program=$1 replicas=$2 other=$3 epochs=6
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
 
 fail() {
     echo "resume: $*" >&2

@@ -6,13 +6,12 @@
 
 #include <unistd.h>
 
-static char root[] = "/tmp/ditto-cgroup-XXXXXX";
+static char root[SCRATCH_NAME];
 
 static int make_root(void **state)
 {
     (void)state;
-    strcpy(root, "/tmp/ditto-cgroup-XXXXXX");
-    return mkdtemp(root) == NULL;
+    return mkdtemp(scratch_name(root, "cgroup")) == NULL;
 }
 
 static int remove_root(void **state)

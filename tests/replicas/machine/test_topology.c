@@ -318,10 +318,10 @@ static void lists_that_do_not_fit_end_in_dots(void **state)
 
 static void limits_are_read_from_files_of_the_kernel(void **state)
 {
-    char root[] = "/tmp/ditto-limits-XXXXXX", command[64];
+    char root[SCRATCH_NAME], command[SCRATCH_NAME + 20];
     ditto_limits limits = DITTO_LIMITS_INIT;
     (void)state;
-    assert_non_null(mkdtemp(root));
+    assert_non_null(mkdtemp(scratch_name(root, "limits")));
     put_file(root, "/proc/self/status", "Name:\tx\nMems_allowed:\t5\nMems_allowed_list:\t0,2\nother:\t1\n");
     put_file(root, "/proc/sys/kernel/numa_balancing", "2\n");
     put_file(root, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");

@@ -256,8 +256,7 @@ enum { FILES = 150 };
  * The files below 100 end with an empty line, and the others have no line end behind the number. */
 static void make_folder(char *folder)
 {
-    strcpy(folder, "/tmp/ditto-test-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(scratch_name(folder, "test")));
     for (int i = FILES - 1; i >= 0; i--) {
         char path[32], text[64];
         snprintf(path, sizeof path, "/%03d.txt", i);
@@ -270,7 +269,7 @@ static void make_folder(char *folder)
 
 static void files_are_read_one_after_the_other(void **state)
 {
-    char folder[64], pattern[80], expected[4096], paths[FILES][96];
+    char folder[SCRATCH_NAME], pattern[80], expected[4096], paths[FILES][96];
     const char *names[FILES];
     size_t used = 0;
     ditto_text_options options = DITTO_TEXT_OPTIONS_INIT;
@@ -429,7 +428,7 @@ static void end_reading(struct reading *r)
 
 static void few_files_stay_open_when_many_threads_have_read(void **state)
 {
-    char folder[64], pattern[80];
+    char folder[SCRATCH_NAME], pattern[80];
     const char *one = pattern;
     struct reading r[THREADS];
     struct lines l = { 0 };
