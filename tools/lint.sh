@@ -152,6 +152,9 @@ sources() { git ls-files --cached --others --exclude-standard 'src/*.c'; }
 echo "lint: the binary interface keeps what programs use"
 sh tools/abi.sh || complain "the binary interface"
 
+echo "lint: packages"
+python3 tests/tools/check_packages.py || complain "lists of packages differ"
+
 echo "lint: cppcheck"
 sources | xargs -n 8 -P "$(nproc)" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
     --inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -Iinclude -Isrc || complain "cppcheck"

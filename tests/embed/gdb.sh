@@ -3,7 +3,7 @@
 # usage: gdb.sh PROGRAM, which is tests/embed/hangs.c
 set -eu
 skip() { echo "skipped: $*"; exit 77; }
-command -v gdb >/dev/null || skip "gdb is not installed"
+command -v gdb >/dev/null || { echo "skipped, needs packages gdb"; exit 77; }
 gdb -nx -batch -ex run /bin/true 2>&1 | grep -q 'exited normally' || skip "gdb may not run a program here"
 
 # The frame above is that of watch, which has the strategy.

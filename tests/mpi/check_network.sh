@@ -8,7 +8,7 @@ network="sh $(dirname "$0")/network.sh"
 complain() { echo "network: $*" >&2; failed=1; }
 
 LIMIT=20 $network 2 true >/dev/null 2>&1 || {
-    echo "network: cannot make network namespaces with tc, skipped"
+    echo "skipped: cannot make network namespaces (needs root, and the package iproute2)"
     exit 77
 }
 one=$(MPIR_CVAR_NOLOCAL=0 timeout 60 mpiexec.mpich -np 1 "$program" 8 2>/dev/null | grep '^hash')

@@ -11,10 +11,10 @@ build=$(realpath "$1") cache=$2 machine=$3
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
 skip() { echo "skipped: $*"; exit 77; }
-for tool in qemu-system-x86_64 cpio gzip; do
-    command -v $tool >/dev/null || skip "$tool is not installed (./run test installs it)"
+for tool in qemu-system-x86_64 cpio gzip busybox; do
+    command -v $tool >/dev/null ||
+        { echo "skipped, needs packages qemu-system-x86 busybox-static cpio"; exit 77; }
 done
-[ -x /bin/busybox ] || skip "busybox-static is not installed (./run test installs it)"
 
 # Fetches the kernel of Debian's cloud image. The package is unpacked and not installed.
 fetch_kernel() {
@@ -110,6 +110,7 @@ command_of() {
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree" "$tree.cpio"' EXIT
+trap 'exit 1' INT TERM
 mkdir -p "$tree/bin" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/tmp"
 cp /bin/busybox "$tree/bin/busybox"
 programs="tests/numa/test_numa_memory tests/numa/test_numa_variables tests/test_collectives tests/numa/under
@@ -208,7 +209,7 @@ for case in $cases; do
         exit 1
     }
 done
-echo "skipped in every guest: real latencies and bandwidths, HBM and CXL memory, hybrid cores," \
+echo "not tested in any guest: real latencies and bandwidths, HBM and CXL memory, hybrid cores," \
     "migration by numa_balancing"
 [ "$machine" = four ] || exit 0
 here=$(LD_LIBRARY_PATH=$build/src "$build/examples/train_digits" --data "$root/examples/data/digits.csv" \
