@@ -2,7 +2,7 @@
 # Runs all checks of CI. `./run check` calls it. On two cores it takes about three quarters of an hour. Each
 # part has a time budget in seconds, which is at least twice the time that the part takes on two cores. Only a
 # part that hangs or has become much slower exceeds it.
-#   --long  runs the stress tests for hours instead of seconds
+#   --long  runs the stress tests for hours instead of seconds, and the tests of the suite long
 set -eu
 cd "$(dirname "$0")/.."
 [ "${1:-}" = --long ] && stress=3600 || stress=6
@@ -47,7 +47,7 @@ test_in() {
 # The hosts of the tests on_hosts are processes, whose races the thread sanitizer does not see. tests/hosts
 # plays hosts in one process. With --long they run under the sanitizers, too.
 left_out="--no-suite numa --no-suite once"
-[ "$stress" != 6 ] || left_out="$left_out --no-suite on_hosts"
+[ "$stress" != 6 ] || left_out="$left_out --no-suite on_hosts --no-suite long"
 run_sanitized() {
     directory=$1; shift
     build_in "$directory" -Dbench=false -Dbuildtype=debugoptimized -Db_lundef=false "$@"
@@ -65,7 +65,10 @@ export TSAN_OPTIONS=allocator_may_return_null=1:detect_deadlocks=0:suppressions=
 case ${DITTO_CHECK_PART:-} in # `part` calls this script again for one part
 plain)
     build_in build-check
-    test_in build-check
+    [ "$stress" != 6 ] && long='' || long='--no-suite long'
+    # shellcheck disable=SC2086 # words, or none
+    test_in build-check $long
+    python3 tests/tools/check_packages.py build-check
     exit
     ;;
 clang)
@@ -91,6 +94,7 @@ tsan)
     ;;
 esac
 
+part 600 "bare machine" sh tests/embed/bare.sh first
 part 2400 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 480 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 1200 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
@@ -99,10 +103,17 @@ part 1000 "lint" ./run lint
 part 800 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
 part 480 "packages" sh tests/embed/packages.sh build-check
+# The packages of Debian, if what makes them has changed lately.
+packaging="debian meson.build src/meson.build src/mpi src/fortran/meson.build python tools/packages.sh
+    tools/jemalloc.sh tools/cmake tools/docs.sh tests/embed"
+# shellcheck disable=SC2086
+if [ "$stress" != 6 ] || [ -n "$(git log --since='2 days ago' --format=%h -- $packaging)" ]; then
+    part 900 "Debian packages" sh tests/embed/bare.sh deb
+else
+    skipped="$skipped Debian packages (nothing has changed);"
+fi
 part 240 "site and man pages" ./run docs build-docs
 part 480 "site in a browser" /usr/bin/python3 tests/docs/site.py build-docs/html
 part 300 "bench report in a browser" /usr/bin/python3 tests/docs/bench_report.py
 [ "$stress" = 6 ] || part 1200 "fuzzing" sh tools/fuzz.sh 60
-[ "$stress" = 6 ] || part 1200 "Debian packages" ./run deb
-[ "$stress" = 6 ] || part 1200 "Debian packages in a fresh Debian" sh tests/embed/chroot.sh
 echo "check: all parts passed${skipped:+, without these, which were skipped:$skipped}"
