@@ -38,7 +38,7 @@ def print_targets(words):
 # Tests that meson leaves out if something is missing: the suite, the packages that they need, and their names.
 # tests/tools/check_packages.py compares the names and the packages with others.
 OPTIONAL = [
-    ("semantics", "gfortran", "fortran fortran_coordinators fortran_clusters fortran_training fortran_lessons"),
+    ("semantics", "gfortran", "fortran fortran_clusters fortran_training fortran_lessons"),
     ("semantics", "gfortran openmpi-bin libopenmpi-dev", "fortran_hosts_openmpi"),
     ("semantics", "gfortran mpich libmpich-dev", "fortran_hosts_mpich"),
     ("fault", "openmpi-bin libopenmpi-dev", "hosts_openmpi"),

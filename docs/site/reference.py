@@ -278,20 +278,13 @@ SAME_IN_C = {"create_variable": "ditto_variable_create", "error_message": "ditto
              "close": "ditto_checkpoint_close", "save_checkpoint": "ditto_checkpoint_save",
              "restore_checkpoint": "ditto_checkpoint_restore",
              "latest_checkpoint": "ditto_strategy_checkpoint_latest",
-             "versions": "ditto_parameter_versions", "argument_view": "ditto_argument",
-             "give": "ditto_return", "register_function": "ditto_function_register",
-             "unregister_function": "ditto_function_unregister", "result": "ditto_remote_fetch",
-             "result_view": "ditto_remote_fetch", "value": "ditto_worker_value",
-             "iterator": "ditto_worker_iterator",
-             "create_values": "ditto_coordinator_values_from_function",
-             "create_iterators": "ditto_coordinator_datasets_from_function"}
+             "versions": "ditto_parameter_versions"}
 
 # The modules of Fortran, and the procedures of each that belong to no type.
 FORTRAN_MODULES = {"ditto": ("tensor_of", "elements_of", "extents", "failure", "error_message",
                              "library_version"),
                    "ditto_input": ("csv_columns", "csv_text", "tensor_component"),
                    "ditto_optimizers": (),
-                   "ditto_coordinators": ("register_function", "unregister_function", "serve"),
                    "ditto_clusters": (),
                    "ditto_mpi": ("mpi_cluster", "mpi_end"),
                    "ditto_checkpoints": ("save_checkpoint", "restore_checkpoint", "latest_checkpoint")}

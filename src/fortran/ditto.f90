@@ -2,10 +2,9 @@
 !
 ! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a
 ! run gets, variables of the library, and operations that were started. Datasets are in the module
-! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, workers that do not wait for
-! each other in ditto_coordinators, several hosts in ditto_clusters, and those of MPI in ditto_mpi. What each
-! procedure means, which errors it has, and what it costs, is said in the C header of the same name
-! (include/ditto/collective.h and the others).
+! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, several hosts in ditto_clusters,
+! and those of MPI in ditto_mpi. What each procedure means, which errors it has, and what it costs, is said in
+! the C header of the same name (include/ditto/collective.h and the others).
 !
 ! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer
 ! of 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie
@@ -24,7 +23,7 @@ module ditto
 
     public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
     public :: tensor, tensor_of, check_views, elements_of, extents, elements_procedure, through_procedure
-    public :: number_for_c, from_c
+    public :: from_c
     public :: error_message, failure, library_version, c_sizes
 
     ! -- constants, which tests/fortran compares with the C headers --
@@ -51,7 +50,7 @@ module ditto
                                          ditto_aggregate_mean = 66, ditto_aggregate_only_first_replica = 67
     integer(c_int), parameter, public :: ditto_caller_is_replica_0 = 1, ditto_caller_waits = 2
     integer(c_int), parameter, public :: ditto_mirrored = 1, ditto_central_storage = 2, &
-                                         ditto_one_device = 3, ditto_parameter_server = 5
+                                         ditto_one_device = 3
     integer(c_int), parameter, public :: ditto_scatter_add = 1, ditto_scatter_sub = 2, &
                                          ditto_scatter_mul = 3, ditto_scatter_div = 4, &
                                          ditto_scatter_min = 5, ditto_scatter_max = 6, &
@@ -181,11 +180,6 @@ module ditto
         procedure, non_overridable :: assign_sub => replica_assign_sub
         procedure, non_overridable :: lookup => replica_lookup
         procedure, non_overridable :: scatter => replica_scatter
-        procedure, non_overridable :: pull => replica_pull
-        procedure, non_overridable :: worker => replica_worker
-        procedure, non_overridable :: argument => replica_argument
-        procedure, non_overridable :: argument_view => replica_argument_view
-        procedure, non_overridable :: give => replica_give
         procedure, non_overridable :: alloc => replica_alloc
         procedure, non_overridable :: free => replica_free
         procedure, non_overridable :: keep => replica_keep
@@ -553,42 +547,6 @@ module ditto
             integer(c_int), value :: op
             integer(c_int64_t), intent(in) :: rows(*)
             integer(c_size_t), value :: n
-            type(*), dimension(..), intent(in) :: x
-            integer(c_int) :: status
-        end function
-        function c_pull(self, handle, x, versions) bind(c, name='ditto_f_pull') result(status)
-            import
-            type(c_ptr), value :: self, handle, versions
-            type(*), dimension(..) :: x
-            integer(c_int) :: status
-        end function
-        function c_worker(self) bind(c, name='ditto_worker') result(worker)
-            import
-            type(c_ptr), value :: self
-            integer(c_int32_t) :: worker
-        end function
-        function c_argument(self, number, name, x) bind(c, name='ditto_f_argument') result(status)
-            import
-            type(c_ptr), value :: self
-            integer(c_int), value :: number
-            character(kind=c_char), intent(in) :: name(*)
-            type(*), dimension(..) :: x
-            integer(c_int) :: status
-        end function
-        function c_argument_view(self, number, name, view) bind(c, name='ditto_f_argument_view') &
-            result(status)
-            import
-            type(c_ptr), value :: self
-            integer(c_int), value :: number
-            character(kind=c_char), intent(in) :: name(*)
-            type(tensor), intent(inout) :: view
-            integer(c_int) :: status
-        end function
-        function c_give(self, number, name, x) bind(c, name='ditto_f_give') result(status)
-            import
-            type(c_ptr), value :: self
-            integer(c_int), value :: number
-            character(kind=c_char), intent(in) :: name(*)
             type(*), dimension(..), intent(in) :: x
             integer(c_int) :: status
         end function
@@ -1264,101 +1222,6 @@ contains
         end if
         call self%keep(found, status)
     end subroutine
-
-    ! -- in functions of workers --
-
-    ! Copies a parameter. `versions` says how often each of its shards had been updated then.
-    subroutine replica_pull(self, v, x, status, versions)
-        class(replica), intent(inout) :: self
-        type(variable), intent(in) :: v
-        type(*), dimension(..) :: x
-        integer, intent(out), optional :: status
-        integer(c_int64_t), intent(out), optional, contiguous, target :: versions(:)
-        integer(c_int) :: found
-        type(c_ptr) :: counts
-        counts = c_null_ptr
-        found = self%status
-        if (present(versions)) then
-            versions = 0
-            if (found == 0) then
-                if (size(versions) < v%num_shards()) &
-                    found = failure('pull: the variable has more shards than versions has elements')
-            end if
-            if (size(versions) > 0) counts = c_loc(versions)
-        end if
-        if (found == 0) found = c_pull(self%handle, v%handle, x, counts)
-        call self%keep(found, status)
-    end subroutine
-
-    ! The number of the worker, from 0, or -1 outside of functions of workers.
-    function replica_worker(self) result(worker)
-        class(replica), intent(in) :: self
-        integer :: worker
-        worker = int(c_worker(self%handle))
-    end function
-
-    ! Copies an argument of the function to an array of the same type and number of elements. It is the one
-    ! with this number, counted from 1, or with this name, or the only one.
-    subroutine replica_argument(self, x, number, name, status)
-        class(replica), intent(inout) :: self
-        type(*), dimension(..) :: x
-        integer, intent(in), optional :: number
-        character(*), intent(in), optional :: name
-        integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0 .and. present(name)) then
-            found = c_argument(self%handle, number_for_c(number), trim(name)//c_null_char, x)
-        else if (found == 0) then
-            found = c_argument(self%handle, number_for_c(number), c_null_char, x)
-        end if
-        call self%keep(found, status)
-    end subroutine
-
-    ! A view of an argument, which must not be written. It is valid until the function returns.
-    subroutine replica_argument_view(self, view, number, name, status)
-        class(replica), intent(inout) :: self
-        type(tensor), intent(out) :: view
-        integer, intent(in), optional :: number
-        character(*), intent(in), optional :: name
-        integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0 .and. present(name)) then
-            found = c_argument_view(self%handle, number_for_c(number), trim(name)//c_null_char, view)
-        else if (found == 0) then
-            found = c_argument_view(self%handle, number_for_c(number), c_null_char, view)
-        end if
-        call self%keep(found, status)
-    end subroutine
-
-    ! Gives a result of the function, which is copied. Results have numbers, counted from 1, or names, or
-    ! there is one without either.
-    subroutine replica_give(self, x, number, name, status)
-        class(replica), intent(inout) :: self
-        type(*), dimension(..), intent(in) :: x
-        integer, intent(in), optional :: number
-        character(*), intent(in), optional :: name
-        integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0 .and. present(name)) then
-            found = c_give(self%handle, number_for_c(number), trim(name)//c_null_char, x)
-        else if (found == 0) then
-            found = c_give(self%handle, number_for_c(number), c_null_char, x)
-        end if
-        call self%keep(found, status)
-    end subroutine
-
-    ! The number of an argument or a result for C: 0 if there is none, and -1 for a number that is refused.
-    pure function number_for_c(number) result(n)
-        integer, intent(in), optional :: number
-        integer(c_int) :: n
-        n = 0
-        if (.not. present(number)) return
-        n = int(number, c_int)
-        if (number < 1) n = -1
-    end function
 
     ! -- memory on the replica's own NUMA node --
 

@@ -125,7 +125,6 @@ cmake() { # cmake WHAT TEXT SOURCE TARGET COMPONENTS LANGUAGES
 cmake C "$mean" app.c ditto::ditto "" "C;CXX"
 cmake C++ "$mean" face.cpp ditto::ditto "" "C;CXX"
 cmake Fortran "$solved" cg.f90 ditto::fortran fortran "C;Fortran"
-cmake "Fortran with workers" "sum of 2 workers: 5050.0" sums.f90 ditto::fortran fortran "C;Fortran"
 saved="saved and restored: 2.5"
 cmake "C with checkpoints" "$saved" checkpoint.c ditto::hdf5 hdf5 "C;CXX"
 cmake "C++ with checkpoints" "$saved" saves.cpp ditto::hdf5 hdf5 "C;CXX"

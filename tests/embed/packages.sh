@@ -30,7 +30,6 @@ expect() {
 }
 mean="mean square over 2 replicas: 2.5"
 solved="100 iterations, norm 52287.697788"
-summed="sum of 2 workers: 5050.0"
 
 # cmake_app NAME SOURCE TARGET COMPONENTS TEXT: builds a program, and runs it as `expect` does.
 cmake_app() {
@@ -53,7 +52,6 @@ cmake_app face face.cpp ditto::ditto "" "$mean"
     "saved and restored: 2.5"
 if command -v gfortran >/dev/null; then
     LANGUAGES="C;Fortran" cmake_app fortran cg.f90 ditto::fortran fortran "$solved"
-    LANGUAGES="C;Fortran" cmake_app sums sums.f90 ditto::fortran fortran "$summed"
     [ ! -f "$lib/libditto-hdf5.so" ] || LANGUAGES="C;Fortran" cmake_app saves saves.f90 \
         "ditto::fortran;ditto::hdf5" "fortran;hdf5" "saved and restored: 2.5"
     pc=$(dirname "$(find "$scratch/moved" -name ditto.pc)")
@@ -61,12 +59,9 @@ if command -v gfortran >/dev/null; then
     folder=$(flags --variable=fortran)
     # shellcheck disable=SC2046 # lists of words
     (cd "$scratch" && gcc -c $(flags --cflags) "$folder/ditto_fortran.c" &&
-        gfortran -frecursive "$folder/ditto.f90" app/cg.f90 ditto_fortran.o $(flags --libs) -o cg &&
-        gfortran -frecursive "$folder/ditto.f90" "$folder/ditto_input.f90" \
-            "$folder/ditto_coordinators.f90" app/sums.f90 ditto_fortran.o $(flags --libs) -o sums) ||
+        gfortran -frecursive "$folder/ditto.f90" app/cg.f90 ditto_fortran.o $(flags --libs) -o cg) ||
         fail "gfortran with pkg-config"
     expect "gfortran and pkg-config" "$solved" env LD_LIBRARY_PATH="$lib" "$scratch/cg"
-    expect "several modules and pkg-config" "$summed" env LD_LIBRARY_PATH="$lib" "$scratch/sums"
 fi
 # The Python package finds the library beside it.
 if ! grep -q 'not for dlopen' "$build/meson-logs/meson-log.txt" &&
