@@ -55,10 +55,10 @@ shown_headers() {
         machine/numa_node.h machine/thread.h machine/topology.h memory/arena.h \
         memory/remote_memory.h placement/placement.h \
         team/context.h team/dependent.h team/pause.h team/recorder.h team/replica.h team/team.h ;;
-    hosts) echo cluster.h function.h header.h life_line.h mail.h questions.h ranges.h ;;
+    hosts) echo cluster.h function.h header.h life_line.h ranges.h ;;
     sync) echo sync.h hosts/cross.h hosts/hosts.h kernels/kernel.h kernels/merge_rows.h kernels/tree.h \
         meeting/access.h ;;
-    vars) echo vars.h elements/elements.h parameters/over_hosts.h ;;
+    vars) echo vars.h elements/elements.h ;;
     input) echo input.h shared_pass.h ;;
     values) echo values.h buffer_pool.h make_value.h reductions/reductions.h ;;
     strategy) echo strategy.h ;;

@@ -69,8 +69,7 @@ typedef struct ditto_shared_dataset ditto_shared_dataset;
 /** @name Functions with names
  *  @{ */
 
-/** Registers a function under a name, in this process. Over several hosts every process registers the
- *  function before the coordinator is created, because functions have no addresses that other processes know.
+/** Registers a function under a name, in this process.
  *
  *  @param name      the name, which is copied; at most DITTO_MAX_FUNCTION_NAME_BYTES bytes
  *  @param function  is executed on each replica of a worker. It reads its arguments with ditto_argument, and
@@ -126,16 +125,12 @@ typedef struct ditto_coordinator_options {
  *  @param options   NULL for the defaults
  *  @param out       [out] the coordinator; set only on DITTO_OK
  *  @return DITTO_OK, an error of the group "Strategies" (ditto/strategy.h), or one of:
- *  @retval DITTO_ERR_INVALID      the strategy is of another kind; options was not initialised; hosts have
- *                                 different variables or optimizers, or different values of mirrored ones
+ *  @retval DITTO_ERR_INVALID      the strategy is of another kind; options was not initialised
  *  @retval DITTO_ERR_BUSY         the strategy has a coordinator
  *  @retval DITTO_ERR_RANGE        queue_capacity is above DITTO_MAX_SCHEDULED
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
  *  @retval DITTO_ERR_SYSTEM       the operating system refused a thread
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the queue
- *  @retval DITTO_ERR_LOST         over several hosts: a host is gone before all have begun ditto_serve. Then
- *                                 this one is lost for the others, too, and only destroy is allowed
- *  @retval DITTO_ERR_TIMED_OUT    over several hosts: a host has not begun ditto_serve within timeout_ms
  *  @par Ownership
  *  The caller gives the coordinator to ditto_coordinator_destroy, before the strategy is destroyed.
  *  @par Cost
@@ -460,43 +455,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_worker_iterator(ditto_replica *self
  *  @return the number, from 0; UINT32_MAX outside of scheduled functions, and after an error, which is in
  *          ditto_last_error() */
 DITTO_API uint32_t ditto_worker(const ditto_replica *self);
-
-/** @} */
-
-/** @name Workers on several hosts
- *
- *  A strategy of kind DITTO_PARAMETER_SERVER with a cluster has workers on all hosts. All hosts make the same
- *  strategy and register the same functions. Then host 0 creates the coordinator, and the others call
- *  ditto_serve. Workers are numbered host by host.
- *  @{ */
-
-/** What ditto_serve calls before functions come: it makes the per-worker values and datasets of this host,
- *  with `coordinator`, which can do nothing else: schedule, join, done, shared datasets and destroy return
- *  DITTO_ERR_CONTEXT. */
-typedef ditto_status (*ditto_serve_fn)(ditto_coordinator *coordinator, void *user);
-
-/** Lets the workers of this host execute the functions that host 0 schedules. It returns when the coordinator
- *  of host 0 is destroyed. If another host is lost, it goes on.
- *
- *  @param strategy  the strategy, which has no coordinator
- *  @param prepare   what is called first, or NULL
- *  @param user      its second argument
- *  @return DITTO_OK when the coordinator has ended, an error of ditto_coordinator_create on host 0, or:
- *  @retval DITTO_ERR_INVALID      the strategy has no workers; hosts have different variables or optimizers,
- *                                 or different values of mirrored ones
- *  @retval DITTO_ERR_CONTEXT      this is host 0, or the strategy has no cluster; called in a function or a
- *                                 run
- *  @retval DITTO_ERR_BUSY         the strategy has a coordinator
- *  @retval DITTO_ERR_LOST         host 0 is gone; or this host is lost for the others, because its connection
- *                                 with one of them has broken, or it had no memory for a message
- *  @retval DITTO_ERR_UNSUPPORTED  only one thread may use the wire: MPI needs MPI_THREAD_MULTIPLE
- *  @retval DITTO_ERR_TIMED_OUT    host 0 does not come within timeout_ms; or at the end, other hosts do not
- *  @retval DITTO_ERR_POISONED     a function has not returned
- *  An error of `prepare` is returned by all hosts.
- *  @par Cost
- *  A thread for each worker, and one that drives the wire. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_serve(ditto_strategy *strategy, ditto_serve_fn prepare,
-                                                   void *user);
 
 /** @} */
 

@@ -190,13 +190,6 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
     }
 };
 
-// Lets the workers of this host execute the functions that host 0 schedules, until the coordinator of host 0
-// ends. `prepare` makes the per-worker values and datasets of this host.
-inline outcome<void> serve(strategy_view strategy, ditto_serve_fn prepare = nullptr, void *user = nullptr)
-{
-    return detail::done(ditto_serve(strategy.get(), prepare, user));
-}
-
 } // namespace DITTO_CPP_SPACE
 } // namespace ditto
 

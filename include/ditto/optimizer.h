@@ -85,10 +85,6 @@ typedef struct ditto_rule_range {
  *  the others. It must not call anything of ditto. A collective in it returns DITTO_ERR_CONTEXT. If it takes
  *  longer than the time limits, the other replicas return with DITTO_ERR_TIMED_OUT.
  *
- *  Over several hosts the shards of a parameter are updated on the host that has them. For workers of other
- *  hosts the function runs there on a thread of ditto, which holds the lock of the shard and does nothing
- *  else for other hosts meanwhile. The hosts cannot compare their functions, which must be the same.
- *
  *  If the components of a variable may differ, the function is called for each copy, with that copy's values,
  *  the same gradient, and the slots as they were before the step. The slots that the call for replica 0's
  *  copy leaves are kept. Over several hosts each host keeps those of its first replica's copy, so they must

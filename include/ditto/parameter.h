@@ -28,10 +28,6 @@ DITTO_BEGIN
  *  functions, ditto_scatter, and ditto_apply. They are not collective, except that ditto_apply first reduces
  *  the gradients over the replicas of one worker. What calls at the same time do to each other is an option
  *  of the variable (ditto_concurrency). By default no update is lost.
- *
- *  Over several hosts a call that needs shards of another host can also return DITTO_ERR_LOST (the host is
- *  gone), DITTO_ERR_TIMED_OUT (it has not answered for timeout_ms, and may have done its part), and
- *  DITTO_ERR_CONTEXT (there is no coordinator). What the call does to shards of other hosts may be done then.
  *  @{ */
 
 /** How a parameter is pulled. Start from DITTO_PULL_OPTIONS_INIT. */

@@ -276,7 +276,7 @@ typedef struct ditto_strategy_options {
      *  the same kind, order_blocks, timeout_ms, bytes_per_pack, implementation and run_agreement. The numbers
      *  of replicas and their PUs are each host's own (ditto_cluster_share). Replica ids are global: host 0
      *  has the first ones, then host 1, and so on. A cluster serves one strategy at a time, and must stay
-     *  until that is destroyed. DITTO_MIRRORED and DITTO_PARAMETER_SERVER span several hosts. */
+     *  until that is destroyed. Only DITTO_MIRRORED spans several hosts. */
     struct ditto_cluster *cluster;
 
     /** Whether the hosts agree on the end of each run. It has no effect on one host.
@@ -304,28 +304,6 @@ typedef struct ditto_strategy_options {
     const uint32_t *parameter_nodes;
 
     uint32_t num_parameter_nodes; /**< number of elements of parameter_nodes */
-
-    /** Over several hosts: whether this host keeps parameters. DEFAULT means ON. Hosts may differ in it, and
-     *  one at least keeps some. A host without parameters can be lost, and the others lose nothing but time.
-     *  */
-    ditto_switch keeps_parameters;
-
-    /** Over several hosts: whether each shard is also kept by a second host, the next one that keeps
-     *  parameters. Then one of the two can be lost. Each change is made by both before the call returns, and
-     *  all calls on parameters go through messages, also for shards of this host. Both must begin with the
-     *  same values, so initial values and writes before the coordinator are the same on all hosts (INVALID
-     *  otherwise). DEFAULT means OFF. Equal on all hosts. */
-    ditto_switch mirrors_parameters;
-
-    /** Over several hosts: the PU, as the operating system numbers it, that is set aside for the thread which
-     *  drives the network and makes the changes that other hosts ask for. This thread then polls while there
-     *  is a coordinator, so that a request is answered at once. No replica of this host may use the PU. It
-     *  must be 0 if has_server_pu is 0. Workers of one host make changes themselves (docs/adr/0058). */
-    uint32_t server_pu;
-
-    /** If it is 0, that thread runs on any PU of the process, and sleeps between requests: the first request
-     *  after a pause waits about 0.1 ms longer. */
-    int has_server_pu;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */

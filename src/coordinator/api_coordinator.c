@@ -4,10 +4,8 @@
 #include "base/types/types.h"
 #include "base/waiting/fork.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/hosts.h"
 #include "coordinator/remote.h"
 #include "input/input.h"
-#include "sync/hosts/hosts.h"
 #include "values/values.h"
 
 /* -- functions with names -- */
@@ -48,42 +46,12 @@ ditto_status ditto_coordinator_create(ditto_strategy *strategy, const ditto_coor
                         DITTO_MAX_SCHEDULED);
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
-    if (strategy->hosts != NULL && dti_hosts_own(strategy->hosts) != 0)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the coordinator is on host 0: call ditto_serve on the other hosts");
-    return dti_coordinator_create(strategy, &known, false, out);
-}
-
-ditto_status ditto_serve(ditto_strategy *strategy, ditto_serve_fn prepare, void *user)
-{
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
-    if (strategy->workers == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "a strategy of kind \"%s\" has no workers: create one of kind DITTO_PARAMETER_SERVER",
-                        strategy->kind->name);
-    if (strategy->hosts == NULL || dti_hosts_own(strategy->hosts) == 0)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "this is host 0, or the only host: call ditto_coordinator_create here");
-    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
-    return dti_serve(strategy, prepare, user);
-}
-
-/* The coordinator that the function of ditto_serve gets is made for per-worker objects alone. */
-static ditto_status check_not_serving(const ditto_coordinator *c)
-{
-    if (c != NULL && c->serves)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "this coordinator belongs to ditto_serve, and makes per-worker values and datasets "
-                        "alone: host 0 schedules functions, and ditto_serve destroys it");
-    return DITTO_OK;
+    return dti_coordinator_create(strategy, &known, out);
 }
 
 ditto_status ditto_coordinator_destroy(ditto_coordinator *coordinator)
 {
     DTI_ENTER();
-    DTI_TRY(check_not_serving(coordinator));
     return coordinator != NULL ? dti_coordinator_destroy(coordinator) : DITTO_OK;
 }
 
@@ -112,7 +80,6 @@ ditto_status ditto_coordinator_schedule(ditto_coordinator *coordinator, const ch
 {
     ditto_schedule_options known;
     DTI_ENTER();
-    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     DTI_TRY(dti_not_null(name, "name"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_schedule_options"));
@@ -124,7 +91,6 @@ ditto_status ditto_coordinator_schedule(ditto_coordinator *coordinator, const ch
 ditto_status ditto_coordinator_join(ditto_coordinator *coordinator)
 {
     DTI_ENTER();
-    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     return dti_join(coordinator);
 }
@@ -133,7 +99,6 @@ ditto_status ditto_coordinator_done(ditto_coordinator *coordinator, int *done)
 {
     bool is_done = false;
     DTI_ENTER();
-    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     DTI_TRY(dti_not_null(done, "done"));
     DTI_TRY(dti_done(coordinator, &is_done));
@@ -218,7 +183,7 @@ ditto_status ditto_remote_destroy(ditto_remote *remote)
 
 uint32_t ditto_coordinator_num_workers(const ditto_coordinator *coordinator)
 {
-    return coordinator != NULL ? coordinator->total : 0;
+    return coordinator != NULL ? coordinator->count : 0;
 }
 
 ditto_status ditto_coordinator_worker_info(const ditto_coordinator *c, uint32_t worker,
@@ -280,7 +245,6 @@ ditto_status ditto_coordinator_shared_dataset(ditto_coordinator *coordinator, di
 {
     ditto_input_options known;
     DTI_ENTER();
-    DTI_TRY(check_not_serving(coordinator));
     ENTER_COORDINATOR(coordinator);
     DTI_TRY(dti_not_null(dataset, "dataset"));
     DTI_TRY(dti_not_null(out, "out"));
@@ -414,5 +378,5 @@ uint32_t ditto_worker(const ditto_replica *self)
 {
     const struct dti_replica *r = dti_self_in("ditto_worker", self);
     const struct dti_function_worker *w = r != NULL ? dti_team_strategy(r->team)->worker : NULL;
-    return w != NULL ? w->coordinator->first + w->index : UINT32_MAX;
+    return w != NULL ? w->index : UINT32_MAX;
 }

@@ -2,7 +2,6 @@
 #include "coordinator/coordinator.h"
 #include "base/errors/status.h"
 #include "base/waiting/fork.h"
-#include "coordinator/hosts.h"
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
 
@@ -65,7 +64,7 @@ static ditto_status allocate_parts(struct ditto_coordinator *c, uint32_t capacit
     for (; c->workers_made < n; c->workers_made++) {
         struct dti_function_worker *w = &c->worker[c->workers_made];
         w->index = c->workers_made;
-        w->strategy = w->index < c->workers->count ? c->workers->strategy[w->index] : NULL;
+        w->strategy = c->workers->strategy[w->index];
         w->coordinator = c;
         if (!dti_wait_queue_init(&w->wait, 1, DTI_SLEEPS_OFTEN))
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for worker %u", w->index);
@@ -73,7 +72,7 @@ static ditto_status allocate_parts(struct ditto_coordinator *c, uint32_t capacit
     return DITTO_OK;
 }
 
-static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_options *o, bool serves,
+static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_options *o,
                              struct ditto_coordinator **out)
 {
     const struct dti_team_options *servers = dti_team_options(strategy->base.team);
@@ -84,10 +83,7 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
     memset(c, 0, sizeof *c);
     c->strategy = strategy;
     c->workers = strategy->workers;
-    c->serves = serves;
-    c->total = dti_num_workers(strategy);
-    c->count = serves ? c->workers->count : c->total;
-    c->first = serves ? dti_first_worker(strategy) : 0;
+    c->count = c->workers->count;
     c->process = dti_process_number();
     c->max_attempts = o->max_attempts != 0 ? o->max_attempts : DEFAULT_ATTEMPTS;
     c->timeout_ms = servers->timeout_ms;
@@ -120,8 +116,8 @@ static bool await_end(struct ditto_coordinator *c, struct dti_function_worker *w
     return true;
 }
 
-/* Ends the threads. A worker that executes a function ends it first. A thread of this host whose worker is
- * retired, and whose function has not returned, is detached. Returns the number of such threads. */
+/* Ends the threads. A worker that executes a function ends it first. A thread whose worker is retired, and
+ * whose function has not returned, is detached. Returns the number of such threads. */
 static uint32_t end_threads(struct ditto_coordinator *c)
 {
     uint32_t lost = 0;
@@ -132,7 +128,7 @@ static uint32_t end_threads(struct ditto_coordinator *c)
         struct dti_function_worker *w = &c->worker[i];
         if (!w->is_started)
             continue;
-        if (await_end(c, w) || w->host != 0) { /* a deputy of a retired worker waits for nothing */
+        if (await_end(c, w)) {
             pthread_join(w->thread, NULL);
             continue;
         }
@@ -165,10 +161,9 @@ static ditto_status start_threads(struct ditto_coordinator *c)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         struct dti_function_worker *w = &c->worker[i];
-        size_t stack_bytes = w->host == 0 ? dti_team_options(w->strategy->base.team)->stack_bytes : 0;
+        size_t stack_bytes = dti_team_options(w->strategy->base.team)->stack_bytes;
         dti_coordinator_keep(c); /* of the thread */
-        int error_number = dti_thread_start(&w->thread, stack_bytes,
-                                            w->host == 0 ? dti_worker_main : dti_deputy_main, w);
+        int error_number = dti_thread_start(&w->thread, stack_bytes, dti_worker_main, w);
         if (error_number != 0) {
             dti_coordinator_drop(c);
             return dti_thread_refused(error_number, stack_bytes, "worker %u of %u", i, c->count);
@@ -190,12 +185,7 @@ static ditto_status start_threads(struct ditto_coordinator *c)
 /* The steps that are made when the strategy has no other coordinator. */
 static ditto_status begin(struct ditto_coordinator *c)
 {
-    bool has_hosts = c->strategy->hosts != NULL && !c->serves;
-    if (has_hosts)
-        dti_other_hosts_assign(c);
     ditto_status status = start_threads(c);
-    if (has_hosts)
-        status = dti_other_hosts_begin(c, status);
     if (status == DITTO_OK)
         return DITTO_OK;
     ditto_error kept = *dti_error_get();
@@ -204,27 +194,17 @@ static ditto_status begin(struct ditto_coordinator *c)
     return status;
 }
 
-/* The other hosts are told, unless they have a coordinator of the strategy already. */
-static ditto_status fail_allocation(const ditto_strategy *strategy, bool serves, ditto_status status)
-{
-    if (strategy->hosts == NULL || serves || atomic_load(&strategy->workers->coordinator) != NULL)
-        return status;
-    return dti_other_hosts_agree(strategy, status);
-}
-
-ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *o, bool serves,
+ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *o,
                                     struct ditto_coordinator **out)
 {
     struct ditto_coordinator *c, *none = NULL;
-    ditto_status status = allocate(strategy, o, serves, &c);
-    if (status != DITTO_OK)
-        return fail_allocation(strategy, serves, status);
+    DTI_TRY(allocate(strategy, o, &c));
     atomic_store_explicit(&strategy->workers->diagnose, dti_coordinator_diagnose, memory_order_relaxed);
     if (!atomic_compare_exchange_strong(&strategy->workers->coordinator, &none, c)) {
         dti_coordinator_drop(c);
         return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first, or use it");
     }
-    status = begin(c);
+    ditto_status status = begin(c);
     if (status == DITTO_OK) {
         for (uint32_t i = 0; i < c->workers->count; i++)
             c->workers->strategy[i]->worker = &c->worker[i];
@@ -255,7 +235,6 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
                         "another thread is in a call on the coordinator: destroy it after that");
     uint32_t lost = end_threads(c);
     dti_cancel_queued(c);
-    ditto_status others = c->questions != NULL ? dti_other_hosts_end(c) : DITTO_OK;
     dti_shared_datasets_detach(c, lost != 0);
     dti_per_worker_free(c, lost != 0);
     for (uint32_t i = 0; i < c->workers->count && lost == 0; i++)
@@ -268,7 +247,7 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
     atomic_store(&c->workers->coordinator, NULL);
     dti_coordinator_drop(c);
     if (lost == 0)
-        return others;
+        return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_POISONED,
                     "destroyed, but %u worker%s still in a function that took longer than run_timeout_ms: "
                     "the memory that it uses is not freed",

@@ -72,13 +72,6 @@ struct dti_function_worker {
     /* The newest per-worker object that it has made. Only the worker uses it. */
     const struct ditto_per_worker *made;
 
-    /* The host that executes its functions, or 0 if that is this one. Its deputy waits on `reply`, and then
-     * has the data (hosts.h). */
-    uint32_t host;
-    _Atomic uint32_t reply;
-    void *reply_data;
-    size_t reply_bytes;
-
     /* The present function has asked for a batch of a shared dataset. */
     _Atomic bool has_taken;
 
@@ -98,17 +91,10 @@ struct ditto_coordinator {
     uint64_t limit_ns;           /* of a function, or DTI_NEVER */
     _Atomic uint32_t references; /* the program's handle, results, and each thread */
     struct dti_gate gate;
-    uint32_t total; /* of workers of all hosts */
-    uint32_t count; /* of those that this coordinator has: of all, or if it serves, of its host */
-    uint32_t first; /* the number of the first worker, of a coordinator that serves */
-    struct dti_function_worker *worker; /* [count] those of this host are first */
+    uint32_t count;                     /* of workers */
+    struct dti_function_worker *worker; /* [count] */
     uint32_t workers_made;              /* those whose wait queue exists */
     struct dti_function_queue queue;
-
-    /* The questions to other hosts, while they are open, or NULL. If `serves` is true, host 0 tells this
-     * coordinator what to execute. */
-    struct dti_questions *questions;
-    bool serves;
     uint64_t began_ns; /* when the coordinator was created */
 
     /* What schedule has seen of the queue, at one of DTI_DEPTH_EVERY functions. Written by threads that
@@ -138,9 +124,8 @@ struct ditto_coordinator {
 };
 
 /* -- coordinator.c -- */
-/* If `serves` is true, this is a host other than 0, whose coordinator has the workers of this host alone. */
 ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *options,
-                                    bool serves, struct ditto_coordinator **out);
+                                    struct ditto_coordinator **out);
 ditto_status dti_coordinator_destroy(struct ditto_coordinator *c);
 void dti_coordinator_keep(struct ditto_coordinator *c);
 void dti_coordinator_drop(struct ditto_coordinator *c);
@@ -172,13 +157,6 @@ void dti_scheduled_drop(struct dti_scheduled *item);
 void dti_cancel_queued(struct ditto_coordinator *c);
 /* Retires the workers whose functions are late. */
 void dti_retire_late(struct ditto_coordinator *c);
-/* Gives a function of a retired worker, which the caller owns, to another worker, or lets it fail if it was
- * begun too often. `why` is TIMED_OUT, or LOST if the worker's host is lost. */
-void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker,
-                   ditto_status why);
-/* Retires a worker whose host is lost, and gives its function to another one. A function that was not sent to
- * the host has not been begun there. Returns false if the worker was retired before. */
-bool dti_retire_lost(struct dti_function_worker *w, bool was_sent);
 /* Takes a function that was given back. */
 bool dti_take_returned(struct ditto_coordinator *c, struct dti_scheduled *item);
 /* Returns when the first function that runs now will be late, or DTI_NEVER. */

@@ -29,12 +29,6 @@ struct dti_copied_member {
  * and nests of these. Returns INVALID for variables and slices, and NO_MEMORY. */
 ditto_status dti_copied_make(const ditto_value *value, struct dti_copied **out);
 
-/* Copies a tensor. Returns NO_MEMORY. */
-ditto_status dti_copied_tensor(const ditto_tensor *tensor, struct dti_copied **out);
-/* Makes a nest with room for so many members, and none yet. The caller counts those that it sets. Returns
- * NO_MEMORY. */
-ditto_status dti_copied_nest(uint32_t members, struct dti_copied **out);
-
 /* Makes a value of a strategy. If `views` is true, the tensors are views of the copy, which must live as long
  * as the value. Otherwise they are copied once more. */
 ditto_status dti_copied_value(ditto_strategy *strategy, const struct dti_copied *copied, bool views,

@@ -78,29 +78,24 @@ bool dti_take_returned(struct ditto_coordinator *c, struct dti_scheduled *item)
 }
 
 /* Lets a function fail that was begun too often. */
-static void fail_attempts(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker,
-                          ditto_status why)
+static void fail_attempts(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker)
 {
-    if (why == DITTO_ERR_LOST)
-        DTI_FAIL(why,
-                 "\"%s\" was begun %u times, and did not end, the last time because the host of worker %u is "
-                 "gone",
-                 item->function->name, item->attempts, worker);
-    else
-        DTI_FAIL(why,
-                 "\"%s\" was begun %u times, and did not end, the last time because it took longer than "
-                 "run_timeout_ms on worker %u, which is retired",
-                 item->function->name, item->attempts, worker);
+    DTI_FAIL(DITTO_ERR_TIMED_OUT,
+             "\"%s\" was begun %u times, and did not end, the last time because it took longer than "
+             "run_timeout_ms on worker %u, which is retired",
+             item->function->name, item->attempts, worker);
     dti_function_failed(c);
     if (item->remote != NULL)
-        dti_remote_end(item->remote, why, NULL);
+        dti_remote_end(item->remote, DITTO_ERR_TIMED_OUT, NULL);
     finish_given_up(c, item);
 }
 
-void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker, ditto_status why)
+/* Gives a function of a retired worker, which the caller owns, to another worker, or lets it fail if it was
+ * begun too often. */
+static void give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker)
 {
     if (item->attempts >= c->max_attempts) {
-        fail_attempts(c, item, worker, why);
+        fail_attempts(c, item, worker);
         return;
     }
     pthread_mutex_lock(&c->lock);
@@ -131,47 +126,20 @@ static void retire(struct ditto_coordinator *c, struct dti_function_worker *w, u
     struct dti_scheduled item = w->current; /* the worker keeps its own reference to the arguments */
     atomic_fetch_add_explicit(&c->retired, 1, memory_order_acq_rel);
     dti_shared_datasets_give_back(w); /* before the function, which takes them again */
-    dti_give_back(c, &item, w->index, DITTO_ERR_TIMED_OUT);
+    give_back(c, &item, w->index);
     dti_signal_callers(c);
-}
-
-bool dti_retire_lost(struct dti_function_worker *w, bool was_sent)
-{
-    struct ditto_coordinator *c = w->coordinator;
-    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
-    /* acq_rel: as in retire. The deputy itself has stored RUNNING. */
-    if ((state & 3) != DTI_WORKER_RUNNING ||
-        !atomic_compare_exchange_strong_explicit(&w->state, &state,
-                                                 (state & ~(uint64_t)3) | DTI_WORKER_RETIRED,
-                                                 memory_order_acq_rel, memory_order_relaxed))
-        return false;
-    struct dti_scheduled item = w->current;
-    if (!was_sent)
-        item.attempts--;
-    atomic_fetch_add_explicit(&c->retired, 1, memory_order_acq_rel);
-    dti_give_back(c, &item, w->index, DITTO_ERR_LOST);
-    dti_signal_callers(c);
-    return true;
-}
-
-/* Functions of another host's coordinator are late if that one says so. When this host ends, it does not wait
- * for them for ever. */
-static bool has_limit(const struct ditto_coordinator *c)
-{
-    return c->limit_ns != DTI_NEVER &&
-           (!c->serves || atomic_load_explicit(&c->is_ending, memory_order_relaxed));
 }
 
 void dti_retire_late(struct ditto_coordinator *c)
 {
     uint64_t now = dti_now_ns();
-    for (uint32_t i = 0; i < c->count && has_limit(c); i++)
+    for (uint32_t i = 0; i < c->count && c->limit_ns != DTI_NEVER; i++)
         retire(c, &c->worker[i], now);
 }
 
 uint64_t dti_next_limit(const struct ditto_coordinator *c)
 {
-    if (!has_limit(c))
+    if (c->limit_ns == DTI_NEVER)
         return DTI_NEVER;
     /* A function that begins later has a later limit. The margin makes sure that it has passed then. */
     uint64_t now = dti_now_ns(), next = now + c->limit_ns;

@@ -89,7 +89,7 @@ static ditto_status make_initial(struct ditto_per_worker *p, uint32_t worker, di
 {
     ditto_tensor tensor = { 0 };
     size_t bytes;
-    DTI_TRY(call(function, user, p->coordinator->first + worker, p->coordinator->total, &tensor));
+    DTI_TRY(call(function, user, worker, p->coordinator->count, &tensor));
     DTI_TRY_OF(dti_tensor_check(&tensor, &bytes), "the value of worker %u", worker);
     DTI_TRY_OF(dti_buffer_check(tensor.data, bytes, tensor.dtype, "data"), "the value of worker %u", worker);
     struct own *own = &p->own[worker];
@@ -164,9 +164,9 @@ static ditto_status make_dataset(const ditto_input_context *one, void *user, dit
 {
     const struct making *m = user;
     const struct ditto_coordinator *c = m->worker->coordinator;
-    ditto_input_context context = { .num_pipelines = c->total,
-                                    .pipeline = c->first + m->worker->index,
-                                    .num_replicas = c->total * c->workers->replicas };
+    ditto_input_context context = { .num_pipelines = c->count,
+                                    .pipeline = m->worker->index,
+                                    .num_replicas = c->count * c->workers->replicas };
     (void)one;
     return m->per_worker->make_dataset(&context, m->per_worker->user, out);
 }

@@ -20,7 +20,6 @@ ditto_status dti_remote_make(ditto_strategy *strategy, struct ditto_coordinator 
     atomic_init(&remote->state, DTI_REMOTE_QUEUED);
     remote->anchor = anchor;
     remote->coordinator = coordinator;
-    remote->is_wanted = true;
     dti_coordinator_keep(coordinator);
     *out = remote;
     return DITTO_OK;
@@ -71,15 +70,9 @@ void dti_remote_end(struct ditto_remote *remote, ditto_status status, struct dti
         remote->error = *dti_error_get();
     /* release: pairs with the acquire in dti_remote_is_final. */
     atomic_store_explicit(&remote->state, DTI_REMOTE_ENDED, memory_order_release);
-    if (remote->ended != NULL)
-        remote->ended(remote);
 }
 
 bool dti_remote_cancel(struct ditto_remote *remote)
 {
-    if (!change(remote, DTI_REMOTE_QUEUED, DTI_REMOTE_CANCELLED))
-        return false;
-    if (remote->ended != NULL)
-        remote->ended(remote);
-    return true;
+    return change(remote, DTI_REMOTE_QUEUED, DTI_REMOTE_CANCELLED);
 }

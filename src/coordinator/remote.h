@@ -29,12 +29,6 @@ struct ditto_remote {
     /* An empty value of the strategy. It knows whether the strategy still exists. */
     ditto_value *anchor;
 
-    /* Called when the result is final, by the thread that makes it so. NULL if nobody but callers of
-     * ditto_remote_fetch wants to know. */
-    void (*ended)(struct ditto_remote *remote);
-    uint32_t worker; /* of host 0, for which it is executed (serve.c) */
-    bool is_wanted;  /* false if host 0 only wants to know that the function has ended */
-
     /* Written in ENDING, and constant in ENDED. */
     ditto_status status;
     ditto_error error;         /* if status is an error */

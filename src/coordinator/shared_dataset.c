@@ -419,8 +419,6 @@ ditto_status dti_shared_datasets_end_function(struct dti_function_worker *w, dit
 void dti_shared_datasets_give_back(struct dti_function_worker *w)
 {
     struct ditto_coordinator *c = w->coordinator;
-    if (w->host != 0)
-        return; /* the workers of other hosts have no part in it */
     pthread_mutex_lock(&c->lock);
     for (struct ditto_shared_dataset *s = c->shared; s != NULL; s = s->next) {
         pthread_mutex_lock(&s->part[w->index].lock);

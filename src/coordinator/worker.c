@@ -3,7 +3,6 @@
 #include "base/errors/status.h"
 #include "base/waiting/fork.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/hosts.h"
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
 #include "replicas/team/replica.h"
@@ -80,7 +79,7 @@ static ditto_status run(struct dti_function_worker *w, const struct dti_schedule
                                     .argument = item->function->user,
                                     .values = arguments,
                                     .returns = true,
-                                    .wanted = item->remote != NULL && item->remote->is_wanted };
+                                    .wanted = item->remote != NULL };
     ditto_status status = dti_strategy_run_values(w->strategy, &request, &options, NULL, &returned);
     if (status >= 0 && returned != NULL) {
         ditto_status copied = dti_copied_make(returned, result);
@@ -157,9 +156,8 @@ static void deliver(struct dti_function_worker *w, const struct dti_scheduled *i
 {
     struct ditto_coordinator *c = w->coordinator;
     if (status < 0) {
-        (void)dti_where(status, "\"%s\" on worker %u", item->function->name, c->first + w->index);
-        if (!c->serves) /* else host 0 is told */
-            dti_function_failed(c);
+        (void)dti_where(status, "\"%s\" on worker %u", item->function->name, w->index);
+        dti_function_failed(c);
     }
     if (item->remote != NULL)
         dti_remote_end(item->remote, status, result);
@@ -179,11 +177,11 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
     }
     if (is_first && item->remote != NULL && dti_remote_is_final(item->remote))
         return DITTO_ERR_CANCELLED;
-    ditto_status status = w->host == 0 ? dti_per_worker_make(w) : DITTO_OK;
-    /* Host 0 gets the error of what cannot be made. Elsewhere the caller of fetch is told to try again. */
-    if (status != DITTO_OK && is_first && item->remote != NULL && !c->serves)
+    ditto_status status = dti_per_worker_make(w);
+    /* The coordinator gets the error of what cannot be made. The caller of fetch is told to try again. */
+    if (status != DITTO_OK && is_first && item->remote != NULL)
         (void)dti_remote_cancel(item->remote);
-    if ((status == DITTO_OK || c->serves) && item->remote != NULL && !dti_remote_begin(item->remote))
+    if (status == DITTO_OK && item->remote != NULL && !dti_remote_begin(item->remote))
         return DITTO_ERR_CANCELLED;
     return status;
 }
@@ -196,34 +194,19 @@ static void await_turn(const struct dti_function_worker *w)
     dti_team_give_turn(team, dti_team_take_turn(team));
 }
 
-/* The host of a deputy is lost, so another worker gets the function. */
-static bool leave_lost(struct dti_function_worker *w, const struct dti_scheduled *item, bool was_sent)
-{
-    dti_copied_drop(item->arguments); /* the worker's own references */
-    dti_remote_drop(item->remote);
-    (void)dti_retire_lost(w, was_sent); /* unless the function was late, too */
-    return false;
-}
-
 /* Returns false if the worker is retired. */
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
-    bool is_lost = false;
-    if (w->host == 0)
-        await_turn(w);
+    await_turn(w);
     uint64_t began = dti_now_ns();
     begin(w, item, began);
-    if (w->host != 0 && dti_questions_have_lost(w->coordinator->strategy->workers->questions, w->host))
-        return leave_lost(w, item, false);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed) {
         atomic_store_explicit(&w->executes, item->function, memory_order_relaxed); /* for reports */
-        status = w->host == 0 ? run(w, item, &result) : dti_run_on_host(w, item, &is_lost, &result);
+        status = run(w, item, &result);
     }
-    if (is_lost)
-        return leave_lost(w, item, true);
     if (dti_process_differs(w->coordinator->process))
         return false; /* the function has forked, and this is the child process */
     if (!end(w, item)) {
@@ -278,19 +261,6 @@ static void leave(struct dti_function_worker *w)
     struct ditto_coordinator *c = w->coordinator;
     atomic_store_explicit(&w->has_left, true, memory_order_release); /* pairs with end_threads */
     dti_coordinator_drop(c);
-}
-
-void *dti_deputy_main(void *argument)
-{
-    struct dti_function_worker *w = argument;
-    char name[16];
-    snprintf(name, sizeof name, "ditto-d%u", w->index % 100000);
-    dti_thread_begin(name);
-    begin_idle(w, dti_now_ns());
-    atomic_store_explicit(&w->has_begun, true, memory_order_release); /* as in prepare */
-    work(w);
-    leave(w);
-    return NULL;
 }
 
 void *dti_worker_main(void *argument)

@@ -95,10 +95,6 @@ module ditto
         integer(c_int32_t) :: replicas_per_worker = 0
         type(c_ptr) :: parameter_nodes = c_null_ptr
         integer(c_int32_t) :: num_parameter_nodes = 0
-        integer(c_int) :: keeps_parameters = 0
-        integer(c_int) :: mirrors_parameters = 0
-        integer(c_int32_t) :: server_pu = 0
-        integer(c_int) :: has_server_pu = 0
     end type
 
     ! A part of an exchange, as ditto_exchange_part. Made by replica%part.

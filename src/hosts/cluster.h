@@ -21,9 +21,6 @@
 #define DTI_HOST_NAME_BYTES 64
 #define DTI_NO_HOST         UINT32_MAX
 
-/* The channel of mail (mail.h). Those below it are of headers and data. */
-#define DTI_MAIL_CHANNEL (DITTO_WIRE_CHANNELS - 1)
-
 /* A send or receive. Its address is its ticket on the wire, so it must stay where it is until it has
  * finished.
  */
@@ -148,17 +145,6 @@ ditto_status dti_send_header(ditto_cluster *cluster, uint32_t host, const void *
                              struct dti_transfer *transfer);
 ditto_status dti_receive_header(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
                                 struct dti_transfer *transfer);
-
-/* Begin to send or receive a message of mail (mail.h). They also work if other hosts are lost. Their errors
- * mean that this host is. */
-ditto_status dti_send_mail(ditto_cluster *cluster, uint32_t host, const void *data, size_t bytes,
-                           struct dti_transfer *transfer);
-ditto_status dti_receive_mail(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
-                              struct dti_transfer *transfer);
-
-/* Drives the wire once, for mail: transfers that fail end with their status, and nothing else happens. Fails
- * if the wire fails. */
-ditto_status dti_mail_progress(ditto_cluster *cluster);
 
 /* Withdraws a receive if it has not finished. Returns true if it has finished now. */
 bool dti_withdraw(ditto_cluster *cluster, struct dti_transfer *receive);

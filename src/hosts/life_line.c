@@ -53,7 +53,7 @@ struct dti_life_line {
 
     /* The lost host and 1, or 0. The first one counts. */
     _Atomic uint32_t lost;
-    _Atomic bool *is_lost; /* [hosts] */
+    bool *is_lost; /* [hosts] Only the thread uses it. */
 
     /* Guards the members below, and `ranges` of the cluster while the thread describes a host. A thread that
      * holds it may take `sending`, and not the other way round. */
@@ -78,13 +78,6 @@ bool dti_life_line_has_lost(const ditto_cluster *cluster)
     const struct dti_life_line *l = cluster->life_line;
     /* relaxed: the number is all that is published. */
     return l != NULL && atomic_load_explicit(&l->lost, memory_order_relaxed) != 0;
-}
-
-bool dti_life_line_has_lost_host(const ditto_cluster *cluster, uint32_t host)
-{
-    const struct dti_life_line *l = cluster->life_line;
-    /* acquire: pairs with the release in lose, so that dti_life_line_fail finds a lost host. */
-    return l != NULL && atomic_load_explicit(&l->is_lost[host], memory_order_acquire);
 }
 
 static ditto_status fail_lost(const ditto_cluster *cluster, uint32_t host)
@@ -230,13 +223,12 @@ static void hear(struct dti_life_line *l, const struct dti_notice *notice)
 static void lose(struct dti_life_line *l, uint32_t host)
 {
     uint32_t none = 0;
-    /* Host 0 tells of each lost host. A host whose connection with host 0 breaks may also be told. Other
-     * threads write it only when there are no connections (dti_life_line_resign). */
-    if (atomic_load_explicit(&l->is_lost[host], memory_order_relaxed))
+    /* Host 0 tells of each lost host. A host whose connection with host 0 breaks may also be told. */
+    if (l->is_lost[host])
         return;
     bool is_first = atomic_compare_exchange_strong_explicit(&l->lost, &none, host + 1, memory_order_relaxed,
                                                             memory_order_relaxed);
-    atomic_store_explicit(&l->is_lost[host], true, memory_order_release); /* after `lost` */
+    l->is_lost[host] = true;
     if (l->cluster->wire.host == 0)
         say_to_all(l, &(struct news){ .kind = NEWS_LOST, .host = host }, host);
     if (!is_first)
@@ -423,16 +415,6 @@ void dti_life_line_cut(ditto_cluster *cluster)
     give_order(cluster->life_line, CUTS);
     while (is_connected(cluster->life_line))
         sched_yield();
-}
-
-void dti_life_line_resign(ditto_cluster *cluster)
-{
-    if (cluster->life_line == NULL)
-        return;
-    dti_life_line_cut(cluster);
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
-        if (h != cluster->wire.host)
-            lose(cluster->life_line, h);
 }
 
 /* Waits until the connection is ready, at most until the deadline. */

@@ -52,9 +52,6 @@ void dti_life_line_end(struct ditto_cluster *cluster);
 /* Returns true if a host is lost. Any thread. */
 bool dti_life_line_has_lost(const struct ditto_cluster *cluster);
 
-/* Returns true if this host is lost. Any thread. */
-bool dti_life_line_has_lost_host(const struct ditto_cluster *cluster, uint32_t host);
-
 /* Records that a host is lost, and which. Returns DITTO_ERR_LOST. Any thread. */
 ditto_status dti_life_line_fail(const struct ditto_cluster *cluster);
 
@@ -79,8 +76,5 @@ void dti_life_line_ignore(struct ditto_cluster *cluster, struct dti_listener *li
 /* Closes the connections without taking leave, as if the process had ended. Returns when they are closed. Not
  * on the thread of the life line. */
 void dti_life_line_cut(struct ditto_cluster *cluster);
-
-/* The same, if there is a life line. For this host all others are lost then, too. */
-void dti_life_line_resign(struct ditto_cluster *cluster);
 
 #endif

@@ -65,14 +65,13 @@ static ditto_status explain(ditto_cluster *cluster, ditto_status status)
 
 static uint32_t data_channel(const ditto_cluster *cluster)
 {
-    return 1 + dti_cluster_epoch(cluster) % (DTI_MAIL_CHANNEL - 1);
+    return 1 + dti_cluster_epoch(cluster) % (DITTO_WIRE_CHANNELS - 1);
 }
 
-/* Prepares a transfer, which end() ends. Mail goes on if other hosts are lost. */
-static ditto_status begin(ditto_cluster *cluster, struct dti_transfer *transfer, uint32_t host, bool is_send,
-                          bool is_mail)
+/* Prepares a transfer, which end() ends. */
+static ditto_status begin(ditto_cluster *cluster, struct dti_transfer *transfer, uint32_t host, bool is_send)
 {
-    if (is_mail ? dti_life_line_has_lost_host(cluster, host) : dti_life_line_has_lost(cluster))
+    if (dti_life_line_has_lost(cluster))
         return dti_life_line_fail(cluster);
     if (cluster->is_poisoned)
         return dti_fail_cluster_poisoned(cluster);
@@ -103,14 +102,11 @@ static ditto_status end(ditto_cluster *cluster, struct dti_transfer *transfer, d
 static ditto_status send_on(ditto_cluster *cluster, uint32_t host, uint32_t channel, const void *data,
                             size_t bytes, struct dti_transfer *transfer)
 {
-    bool is_mail = channel == DTI_MAIL_CHANNEL;
-    DTI_TRY(begin(cluster, transfer, host, true, is_mail));
+    DTI_TRY(begin(cluster, transfer, host, true));
     ditto_status status = cluster->wire.send(cluster->wire.user, host, channel, data, bytes,
                                              (uint64_t)(uintptr_t)transfer);
-    if (status != DITTO_OK) {
-        status = end(cluster, transfer, status);
-        return is_mail ? status : explain(cluster, status);
-    }
+    if (status != DITTO_OK)
+        return explain(cluster, end(cluster, transfer, status));
     cluster->sent_messages++;
     cluster->sent_bytes += bytes;
     return DITTO_OK;
@@ -135,14 +131,10 @@ ditto_status dti_send_header(ditto_cluster *cluster, uint32_t host, const void *
 static ditto_status receive_on(ditto_cluster *cluster, uint32_t host, uint32_t channel, void *data,
                                size_t capacity, struct dti_transfer *transfer)
 {
-    bool is_mail = channel == DTI_MAIL_CHANNEL;
-    DTI_TRY(begin(cluster, transfer, host, false, is_mail));
+    DTI_TRY(begin(cluster, transfer, host, false));
     ditto_status status = cluster->wire.receive(cluster->wire.user, host, channel, data, capacity,
                                                 (uint64_t)(uintptr_t)transfer);
-    if (status == DITTO_OK)
-        return DITTO_OK;
-    status = end(cluster, transfer, status);
-    return is_mail ? status : explain(cluster, status);
+    return status == DITTO_OK ? DITTO_OK : explain(cluster, end(cluster, transfer, status));
 }
 
 ditto_status dti_receive(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
@@ -163,18 +155,6 @@ ditto_status dti_receive_header(ditto_cluster *cluster, uint32_t host, void *dat
                                 struct dti_transfer *transfer)
 {
     return receive_on(cluster, host, 0, data, capacity, transfer);
-}
-
-ditto_status dti_send_mail(ditto_cluster *cluster, uint32_t host, const void *data, size_t bytes,
-                           struct dti_transfer *transfer)
-{
-    return send_on(cluster, host, DTI_MAIL_CHANNEL, data, bytes, transfer);
-}
-
-ditto_status dti_receive_mail(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
-                              struct dti_transfer *transfer)
-{
-    return receive_on(cluster, host, DTI_MAIL_CHANNEL, data, capacity, transfer);
 }
 
 /* -- finishing -- */
@@ -206,12 +186,6 @@ ditto_status dti_cluster_progress(ditto_cluster *cluster)
         return explain(cluster, status);
     /* If no host is lost, those who wait for the transfer find its status. */
     return any_failed ? explain(cluster, DITTO_OK) : DITTO_OK;
-}
-
-ditto_status dti_mail_progress(ditto_cluster *cluster)
-{
-    bool any_failed;
-    return take_events(cluster, &any_failed);
 }
 
 bool dti_withdraw(ditto_cluster *cluster, struct dti_transfer *receive)

@@ -46,26 +46,6 @@ static ditto_status check(const ditto_strategy_options *o, const ditto_placement
     return DITTO_OK;
 }
 
-/* The PU that is set aside must be one of this process, and of no replica. */
-static ditto_status check_server_pu(const ditto_topology *topology, const ditto_placement *placement,
-                                    uint32_t pu)
-{
-    uint32_t i = 0;
-    while (i < topology->counts.pus && topology->pus[i].is.number != pu)
-        i++;
-    if (i == topology->counts.pus)
-        return DTI_FAIL(DITTO_ERR_RANGE, "server_pu is %u, which is not a PU that this process may use", pu);
-    for (uint32_t r = 0; r < placement->replicas; r++)
-        for (uint32_t d = 0; d < placement->blocks[r].count; d++)
-            if (dti_placement_pu(placement, r, d)->is.number == pu)
-                return DTI_FAIL(
-                    DITTO_ERR_INVALID,
-                    "server_pu is %u, which replica %u of this host uses: give the replicas other "
-                    "PUs (placement_options), or make fewer",
-                    pu, r);
-    return DITTO_OK;
-}
-
 /* Adds a node to the list unless it is there. */
 static void add_node(struct dti_workers *w, uint32_t node)
 {
@@ -138,8 +118,6 @@ ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_opt
     w->replicas = o->replicas_per_worker != 0 ? o->replicas_per_worker : 1;
     w->limit_ms = o->run_timeout_ms != 0 ? o->run_timeout_ms : DITTO_FOREVER;
     w->count = placement->replicas / w->replicas;
-    w->has_server_pu = o->has_server_pu != 0;
-    w->server_pu = o->server_pu;
     w->strategy = calloc(w->count, sizeof(ditto_strategy *));
     w->placed = calloc(w->count, sizeof(ditto_placement *));
     w->node = calloc(placement->replicas + o->num_parameter_nodes, sizeof *w->node);
@@ -147,8 +125,6 @@ ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_opt
     w->diagnosis = calloc(w->diagnosis_bytes, 1);
     if (w->strategy == NULL || w->placed == NULL || w->node == NULL || w->diagnosis == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u workers", w->count);
-    if (o->has_server_pu != 0)
-        DTI_TRY(check_server_pu(topology, placement, o->server_pu));
     for (uint32_t i = 0; i < o->num_parameter_nodes; i++)
         add_node(w, o->parameter_nodes[i]);
     for (uint32_t i = 0; o->num_parameter_nodes == 0 && i < placement->replicas; i++)
@@ -165,7 +141,6 @@ void dti_workers_free(struct dti_workers *w)
     for (uint32_t i = 0; w->placed != NULL && i < w->count; i++)
         dti_placement_destroy(w->placed[i]);
     dti_placement_destroy(w->servers);
-    dti_owners_free(w);
     free(w->placed);
     free(w->strategy);
     free(w->node);
@@ -197,7 +172,6 @@ static ditto_status make_worker(ditto_strategy *strategy, const ditto_strategy_o
     w->placed[index] = NULL;
     own.caller = DITTO_CALLER_IS_REPLICA_0; /* the thread that the coordinator starts for the worker */
     own.run_timeout_ms = 0;                 /* the coordinator retires workers that are late */
-    own.cluster = NULL;                     /* workers of different hosts do nothing together */
     DTI_TRY(dti_strategy_create_placed(&dti_mirrored_strategy, &own, &strategy->machine, placement,
                                        &w->strategy[index]));
     dti_team_set_servers(w->strategy[index]->base.team, strategy->base.team);

@@ -4,7 +4,6 @@
 #include "base/numbers/checksum.h"
 #include "replicas/machine/topology.h"
 #include "replicas/placement/placement.h"
-#include "hosts/life_line.h"
 #include "sync/hosts/hosts.h"
 #include "values/values.h"
 #include "vars/vars.h"
@@ -54,30 +53,12 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
                         o->parameter_node);
     const char *of_workers = o->replicas_per_worker != 0 ? "replicas_per_worker"
                              : o->parameter_nodes != NULL || o->num_parameter_nodes != 0 ? "parameter_nodes"
-                             : o->keeps_parameters != DITTO_SWITCH_DEFAULT               ? "keeps_parameters"
-                             : o->mirrors_parameters != DITTO_SWITCH_DEFAULT ? "mirrors_parameters"
-                             : o->has_server_pu != 0                         ? "server_pu"
-                                                                             : NULL;
+                                                                                         : NULL;
     if (of_workers != NULL && !kind->has_workers)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "%s is set, but only DITTO_PARAMETER_SERVER uses it, and this strategy is of kind \"%s\"",
             of_workers, kind->name);
-    if (o->keeps_parameters == DITTO_SWITCH_OFF && ditto_cluster_num_hosts(o->cluster) < 2)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "keeps_parameters is OFF, but there is no other host that could keep the parameters");
-    if (o->mirrors_parameters == DITTO_SWITCH_ON && ditto_cluster_num_hosts(o->cluster) < 2)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "mirrors_parameters is ON, but there is no other host that could keep the parameters, too");
-    if (o->has_server_pu == 0 && o->server_pu != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "server_pu is %u, but has_server_pu is 0: set both", o->server_pu);
-    if (o->has_server_pu != 0 && ditto_cluster_num_hosts(o->cluster) < 2)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "server_pu is set, but there is no other host: workers of one host make changes themselves");
-    DTI_TRY(check_enum((int)o->keeps_parameters, DITTO_SWITCH_OFF, "keeps_parameters"));
-    DTI_TRY(check_enum((int)o->mirrors_parameters, DITTO_SWITCH_OFF, "mirrors_parameters"));
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_SWITCH_OFF, "helpers"));
@@ -106,8 +87,7 @@ static ditto_status make_team(const ditto_strategy *strategy, const ditto_strate
                               struct dti_team **out)
 {
     const ditto_topology_counts *machine = &strategy->machine;
-    /* Each worker, and the parameter servers, are a team of this host alone. */
-    const struct dti_hosts *hosts = strategy->workers == NULL ? strategy->hosts : NULL;
+    const struct dti_hosts *hosts = strategy->hosts;
     struct dti_team_options options = {
         .first_replica = hosts != NULL ? hosts->first : 0,
         .all_replicas = hosts != NULL ? dti_ranges_replicas(&hosts->ranges) : 0,
@@ -179,7 +159,6 @@ static ditto_status make_variables(ditto_strategy *strategy, const ditto_strateg
     struct dti_storage storage = { .central = strategy->kind->is_central,
                                    .parameters = strategy->kind->has_workers };
     if (storage.parameters) {
-        storage.owners = strategy->hosts != NULL ? &strategy->workers->owners : NULL;
         storage.nodes = strategy->workers->node;
         storage.num_nodes = strategy->workers->num_nodes;
     }
@@ -202,8 +181,7 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
     dti_team_set_strategy(team, strategy);
     strategy->base.num_replicas = n;
     DTI_TRY(dti_values_make(team, &strategy->base.values));
-    /* Parameter servers of different hosts do nothing together, nor do workers. */
-    DTI_TRY(make_sync(team, o, strategy->workers == NULL ? strategy->hosts : NULL));
+    DTI_TRY(make_sync(team, o, strategy->hosts));
     strategy->merging = aligned_alloc(DTI_CACHE_LINE, n * sizeof *strategy->merging);
     if (strategy->merging == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", n);
@@ -217,9 +195,10 @@ static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_op
 {
     struct dti_hosts_request request = { .order_blocks = o->order_blocks,
                                          .agrees = o->run_agreement != DITTO_SWITCH_OFF };
-    if (status == DITTO_OK && strategy->kind->kind != DITTO_MIRRORED && !strategy->kind->has_workers)
+    if (status == DITTO_OK && strategy->kind->kind != DITTO_MIRRORED)
         status = DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                          "a strategy of kind \"%s\" has one home, and cannot span %u hosts",
+                          "a strategy of kind \"%s\" has one home, and cannot span %u hosts: leave "
+                          "options->cluster NULL, or create a strategy of kind DITTO_MIRRORED",
                           strategy->kind->name, ditto_cluster_num_hosts(o->cluster));
     if (status == DITTO_OK)
         status = timeout_of(o, &request.timeout_ms);
@@ -228,8 +207,6 @@ static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_op
     request.replicas = status == DITTO_OK ? strategy->placement->replicas : 0;
     request.options = dti_hash_word((uint64_t)strategy->kind->kind, o->bytes_per_pack);
     request.options = dti_hash_word(request.options, (uint64_t)o->implementation);
-    request.options = dti_hash_word(request.options, o->replicas_per_worker);
-    request.options = dti_hash_word(request.options, o->mirrors_parameters == DITTO_SWITCH_ON);
     return dti_hosts_make(o->cluster, &request, status, &strategy->hosts);
 }
 
@@ -276,7 +253,7 @@ static ditto_status finish(ditto_strategy *strategy, const ditto_strategy_option
     if (status == DITTO_OK)
         status = make_teams(strategy, o);
     /* Another host may be told of the end of this call, make a run, and fail, before this one returns. */
-    if (strategy->hosts != NULL && strategy->workers == NULL && strategy->base.team != NULL)
+    if (strategy->hosts != NULL && strategy->base.team != NULL)
         dti_hosts_attach(strategy->hosts, strategy->base.team);
     if (strategy->hosts != NULL)
         status = dti_hosts_agree(strategy->hosts, "ditto_strategy_create", status);
@@ -303,8 +280,6 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
         status = join_hosts(strategy, o, status);
     if (status == DITTO_OK && kind->has_workers)
         status = dti_workers_plan(strategy, o, topology);
-    if (strategy->hosts != NULL && kind->has_workers)
-        status = dti_owners_make(strategy, o, status);
     dti_topology_destroy(topology);
     return finish(strategy, o, status, out);
 }
@@ -428,11 +403,8 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first");
     }
     /* The other hosts may still need this one in a call that they made before. */
-    if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned &&
-        !(has_workers && dti_life_line_has_lost(strategy->hosts->cluster)))
+    if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned)
         others = dti_hosts_agree(strategy->hosts, "ditto_strategy_destroy", DITTO_OK);
-    if (has_workers && others != DITTO_OK && dti_life_line_has_lost(strategy->hosts->cluster))
-        others = DITTO_OK; /* as if the host had been lost before */
     /* If a worker never returned, its function may still use the parameters. */
     ditto_status workers = has_workers ? dti_workers_destroy(strategy) : DITTO_OK;
     if (workers != DITTO_OK) {

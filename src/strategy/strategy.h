@@ -62,13 +62,7 @@ struct dti_workers {
     ditto_placement **placed;  /* [count] their placements, until the strategies take them over */
     uint32_t limit_ms;         /* of a function, or DITTO_FOREVER */
     ditto_placement *servers;  /* where the threads of the parameter servers are */
-    uint32_t num_nodes, *node; /* [num_nodes] the parameter nodes of this host */
-
-    /* Over several hosts. Otherwise NULL, and zeros. */
-    struct dti_questions *questions;
-    struct dti_owners owners;
-    bool has_server_pu; /* the thread that answers the questions has a PU of its own */
-    uint32_t server_pu;
+    uint32_t num_nodes, *node; /* [num_nodes] the parameter nodes */
 
     /* The coordinator of the strategy, or NULL. */
     _Atomic(struct ditto_coordinator *) coordinator;
@@ -136,12 +130,6 @@ ditto_status dti_workers_take_turns(const ditto_strategy *strategy, bool *taken)
 void dti_workers_give_turns(const ditto_strategy *strategy, const bool *taken);
 /* Destroys the strategies of the workers. Returns POISONED if a replica never returned. */
 ditto_status dti_workers_destroy(ditto_strategy *strategy);
-/* Over several hosts: learns which nodes of which hosts keep parameters. All hosts call it after
- * dti_workers_plan. `status` says whether this host has failed so far. All hosts then return its error. */
-ditto_status dti_owners_make(ditto_strategy *strategy, const ditto_strategy_options *options,
-                             ditto_status status);
-void dti_owners_free(struct dti_workers *workers);
-
 /* Frees what dti_workers_plan has allocated. NULL is allowed. */
 void dti_workers_free(struct dti_workers *workers);
 /* Writes a table of the workers, and what the plan says about a replica. */

@@ -48,8 +48,7 @@ struct ditto_variable {
     uint32_t num_replicas;
     const struct dti_variable_kind *kind;
     char *name;
-    uint64_t stamp; /* over several hosts tells variables of one name apart (dti_cross_stamp), otherwise 0. Of
-                     * parameters over several hosts: their number (registry.h) */
+    uint64_t stamp; /* over several hosts tells variables of one name apart (dti_cross_stamp), otherwise 0 */
     ditto_tensor spec;
     size_t count, bytes;
     ditto_aggregation aggregation;
@@ -85,12 +84,6 @@ struct ditto_variable {
     ditto_partitioner partitioner; /* as given by the user */
     uint32_t pieces;
     struct dti_variable_piece *piece; /* [pieces] */
-
-    /* Of parameters over several hosts: [pieces] the host that has each piece. The others have neither its
-     * elements nor its version. NULL if this host has all pieces. */
-    uint32_t *host_of_piece;
-    const struct dti_owners *owners; /* NULL over one host */
-    bool is_paired;                  /* its pieces are also on a second host, owners->second[host] */
 
     /* [pieces] The locks and versions of a parameter (parameters/parameter.h). NULL for other variables.
      * Those of a slot are the array of the parameter that it belongs to, and borrows_shards is true. */
@@ -135,19 +128,6 @@ static inline const char *dti_variable_name(const ditto_variable_options *option
     return options->name != NULL ? options->name : "Variable";
 }
 
-struct dti_questions;
-
-/* The parameter servers of all hosts: a node of a host each. Those of host 0 come first. */
-struct dti_owners {
-    struct dti_questions *questions;
-    uint32_t own, hosts; /* the number of this host, and how many there are */
-    uint32_t servers;
-    uint32_t *host, *node; /* [servers] */
-
-    /* [hosts] The host that keeps the shards of a host, too. NULL if shards are not mirrored. */
-    uint32_t *second;
-};
-
 /* Where the variables of a strategy are stored. */
 struct dti_storage {
     /* True if each variable has a single copy of each piece, and all pieces lie on NUMA node `node`.
@@ -158,7 +138,6 @@ struct dti_storage {
     /* True if the variables are parameters. Each piece has a single copy, and the pieces of all variables are
      * dealt out over these nodes in turn. */
     bool parameters;
-    const struct dti_owners *owners; /* over several hosts, which have these servers; otherwise NULL */
     uint32_t num_nodes;
     const uint32_t *nodes; /* [num_nodes] they live as long as the strategy */
 };
@@ -235,13 +214,6 @@ ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *
 /* Returns DITTO_ERR_UNSUPPORTED if the variable has several pieces, because then no component is contiguous
  * in memory. The message begins with `what`, which names the operation that was asked for. */
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what);
-
-/* Returns true if this host has the piece. */
-static inline bool dti_owns_piece(const ditto_variable *v, uint32_t piece)
-{
-    return v->host_of_piece == NULL || v->host_of_piece[piece] == v->owners->own ||
-           (v->is_paired && v->owners->second[v->host_of_piece[piece]] == v->owners->own);
-}
 
 /* Returns the copy that is the component of a replica. The variable must have one piece. Any thread may call
  * this. */

@@ -468,7 +468,6 @@ static void workers(std::uint32_t n)
             done += coordinator.worker(i).functions;
         CHECK(done == 102 && coordinator.stats().functions == 102 && coordinator.stats().depth == 0);
         share_rows(coordinator);
-        CHECK(has(thrown<ditto::error>([&] { ditto::serve(strategy); }), "this is host 0"));
         coordinator.schedule("fault");
         CHECK(has(thrown<ditto::error>([&] { coordinator.join(); }), "no such row"));
         coordinator.schedule("misfit");

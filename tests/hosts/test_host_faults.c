@@ -350,6 +350,31 @@ static void creation_fails_on_all_hosts_or_on_none(void **state)
     on_hosts(3, 100, creates_with_other_options, NULL);
 }
 
+/* -- kinds that have one home -- */
+
+static ditto_status makes_others(struct test_host *host)
+{
+    static const ditto_strategy_kind kinds[] = { DITTO_CENTRAL_STORAGE, DITTO_ONE_DEVICE,
+                                                 DITTO_PARAMETER_SERVER };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy = NULL;
+    options.cluster = host->cluster;
+    options.num_replicas = 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        DITTO_TRY(expect(host, ditto_strategy_create(kinds[i], &options, &strategy), DITTO_ERR_UNSUPPORTED,
+                         "leave options->cluster NULL"));
+    CHECK(host, strategy == NULL);
+    DITTO_TRY(make_host_strategy(host, 1, NULL, &strategy));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void rule_12_15_workers_are_on_one_host(void **state)
+{
+    (void)state;
+    on_hosts(2, 0, makes_others, NULL);
+    on_hosts(3, 0, makes_others, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_process_that_ends_is_noticed_by_all),
         cmocka_unit_test(hosts_that_leave_are_not_lost),
         cmocka_unit_test(creation_fails_on_all_hosts_or_on_none),
+        cmocka_unit_test(rule_12_15_workers_are_on_one_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

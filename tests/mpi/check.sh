@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs programs over MPI on 1, 2 and 3 processes: the same bits, and faults that end on all hosts.
-#   usage: tests/mpi/check.sh openmpi|mpich HOSTS WORKERS, which are hosts.c and workers.c
+#   usage: tests/mpi/check.sh openmpi|mpich HOSTS, which is hosts.c
 set -u
-mpi=$1 program=$2 workers=$3 failed=0
+mpi=$1 program=$2 failed=0
 complain() { echo "mpi: $*" >&2; failed=1; }
 # Open MPI refuses root, and binds each of two processes to one core by default.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error DITTO_PART=off
@@ -66,22 +66,4 @@ gone() {
 gone exit DITTO_ERR_LOST 'host 1 .* is gone'
 gone kill DITTO_ERR_LOST 'host 1 .* is gone'
 gone stop DITTO_ERR_TIMED_OUT 'for host 1'
-
-# Workers that do not wait for each other: 300 functions, each of which adds 1 twice.
-for arguments in '' mirrors; do
-    for hosts in 2 3; do
-        output=$(start $hosts "$workers" $arguments)
-        [ "$output" = "elements$(printf ' 600%.0s' 1 2 3 4 5 6 7 8 9)" ] ||
-            complain "$hosts processes, workers $arguments: $output"
-    done
-done
-output=$(start 2 "$workers" funneled)
-[ "$(echo "$output" | grep -c '^host [01]: .*MPI_THREAD_MULTIPLE')" = 2 ] ||
-    complain "workers with MPI_THREAD_FUNNELED: $output"
-# The others go on, and the function that was being executed is executed again, at least its first part.
-case $mpi in
-openmpi) output=$(start 3 -mca orte_abort_on_non_zero_status 0 "$workers" exit) ;;
-mpich) output=$(UCX_TLS=^cma start 3 -disable-auto-cleanup "$workers" exit) ;;
-esac
-echo "$output" | grep -qE "^elements( 60[0-2]){9}$" || complain "workers exit: $output"
 exit $failed

@@ -30,16 +30,6 @@ void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes)
     to->length += bytes;
 }
 
-char *dti_bytes_room(struct dti_bytes *to, size_t bytes)
-{
-    if (!ensure_capacity(to, bytes))
-        return NULL;
-    char *room = to->data + to->length;
-    memset(room, 0, bytes);
-    to->length += bytes;
-    return room;
-}
-
 void dti_bytes_put_u64(struct dti_bytes *to, uint64_t number)
 {
     unsigned char text[10];

@@ -16,9 +16,6 @@ struct dti_bytes {
     bool failed;
 };
 void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes);
-/* Makes room for bytes, which are zeros first. The room moves with the next put. Returns NULL if there is no
- * memory. */
-char *dti_bytes_room(struct dti_bytes *to, size_t bytes);
 void dti_bytes_put_u64(struct dti_bytes *to, uint64_t number);
 void dti_bytes_free(struct dti_bytes *bytes);
 

@@ -116,12 +116,6 @@ ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_st
     return agree(hosts, what, status, NULL, 0);
 }
 
-ditto_status dti_hosts_agree_with(struct dti_hosts *hosts, const char *what, ditto_status status,
-                                  const void *note, size_t bytes)
-{
-    return agree(hosts, what, status, note, bytes);
-}
-
 ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status, const void *note, size_t bytes)
 {
     ditto_cluster *cluster = hosts->cluster;
@@ -166,8 +160,8 @@ static ditto_status check_request(const struct dti_hosts *hosts, uint32_t host)
                         own.agrees ? "on" : "off", theirs.agrees ? "on" : "off", name);
     if (theirs.options != own.options)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the kind, bytes_per_pack, implementation, replicas_per_worker or mirrors_parameters "
-                        "of the strategy differ between host 0 and %s: they must be equal on all hosts",
+                        "the kind, bytes_per_pack or implementation of the strategy differ between host 0 "
+                        "and %s: they must be equal on all hosts",
                         name);
     return DITTO_OK;
 }

@@ -175,13 +175,10 @@ ditto_status dti_hosts_record_late(const struct dti_hosts *hosts, const bool *la
  * thread. If a host does not answer, returns its own error or TIMED_OUT, and the cluster is poisoned. */
 ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status);
 
-/* The same. Each host adds a note of `bytes` bytes, which all hosts read afterwards. */
+/* The same for the end of a run. Each host adds a note of `bytes` bytes, which all hosts read afterwards. If
+ * the hosts do not agree on the end of runs, returns the status of this host, and its error after all hosts
+ * have been told of it. */
 #define DTI_HOSTS_NOTE_BYTES 2048 /* at most */
-ditto_status dti_hosts_agree_with(struct dti_hosts *hosts, const char *what, ditto_status status,
-                                  const void *note, size_t bytes);
-
-/* The same for the end of a run, with a note. If the hosts do not agree on the end of runs, returns the
- * status of this host, and its error after all hosts have been told of it. */
 ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status, const void *note, size_t bytes);
 /* Returns the note of a host, which is aligned for every type, and its bytes. */
 const void *dti_hosts_note(const struct dti_hosts *hosts, uint32_t host, size_t *bytes);

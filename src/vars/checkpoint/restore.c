@@ -223,7 +223,7 @@ static ditto_status write_values(const struct restoring *r, struct dti_parameter
             status = v->kind->cross_write(v, DTI_RULE_ASSIGN, r->value[i].value);
     }
     if (status == DITTO_OK)
-        status = dti_parameters_restore(list, list_parameters(r, list));
+        dti_parameters_restore(list, list_parameters(r, list));
     dti_cross_leave(team, &frame);
     return status;
 }

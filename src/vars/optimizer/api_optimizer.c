@@ -3,7 +3,6 @@
 #include "base/numbers/checksum.h"
 #include "sync/hosts/cross.h"
 #include "vars/optimizer/optimizer.h"
-#include "vars/parameters/over_hosts.h"
 #include "vars/vars.h"
 
 #include <math.h>
@@ -182,8 +181,6 @@ static ditto_status compare_hosts(ditto_variable *const *variables, uint32_t cou
 /* Over several hosts, tells the optimizer and its slots apart from others of the same names. */
 static void set_stamps(ditto_optimizer *o, uint64_t stamp)
 {
-    if (stamp == 0) /* those of parameters are their numbers */
-        return;
     o->stamp = stamp;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         o->slot[i]->stamp = dti_hash_word(stamp, i + 1);
@@ -193,7 +190,6 @@ static ditto_status create(ditto_variable *const *variables, uint32_t count, con
                            ditto_optimizer **out)
 {
     DTI_TRY(dti_context_check_cross(variables[0]->team));
-    DTI_TRY(dti_parameters_check_begun(variables[0]->team, "optimizers"));
     DTI_TRY(compare_hosts(variables, count, o));
     ditto_optimizer *made;
     uint64_t stamp = dti_cross_stamp(variables[0]->team);
@@ -376,7 +372,8 @@ ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *o, int6
     DTI_ENTER();
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(dti_not_null(steps, "steps"));
-    return dti_optimizer_steps(o, steps);
+    *steps = dti_optimizer_steps(o);
+    return DITTO_OK;
 }
 
 ditto_status ditto_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out)

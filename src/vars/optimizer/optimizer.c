@@ -2,7 +2,6 @@
  * pieces of its variables, slots, and a variable that counts the steps. Each piece of a slot is in the arena
  * of the replica that updates it. */
 #include "vars/optimizer/optimizer.h"
-#include "vars/parameters/over_hosts.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"
@@ -246,10 +245,8 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
     bool is_closed = team == NULL;
     if (!is_closed && dti_team_forked(team))
         return DITTO_OK;
-    if (!is_closed) {
-        DTI_TRY(dti_parameters_check_ended(team, "optimizer", o->name));
+    if (!is_closed)
         DTI_TRY(dti_team_check_unused(team, "optimizer", o->name));
-    }
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         DTI_TRY(check_slot(o->slot[i], is_closed));
     return check_slot(o->iterations, is_closed);
@@ -271,7 +268,6 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     while (*at != o)
         at = &(*at)->next;
     *at = o->next;
-    dti_registry_end_number(o->iterations->team, DTI_NUMBERED_OPTIMIZER, o->stamp);
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users--;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
@@ -367,7 +363,6 @@ static void add_to_lists(ditto_optimizer *o)
     dti_dependent_add(team, &o->dependent);
     o->next = *first;
     *first = o;
-    o->stamp = dti_registry_give_number(team, DTI_NUMBERED_OPTIMIZER, &o->dependent);
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users++;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
@@ -404,8 +399,6 @@ static ditto_status make(ditto_optimizer *o)
         status = make_slots(o);
     if (status == DITTO_OK)
         status = dti_clip_make(o);
-    if (status == DITTO_OK)
-        status = dti_registry_reserve_number(o->variable[0]->team, DTI_NUMBERED_OPTIMIZER);
     if (status == DITTO_OK)
         add_to_lists(o);
     dti_cross_leave(o->variable[0]->team, &frame);

@@ -150,42 +150,8 @@ void dti_scale_gradient(ditto_dtype dtype, double factor, void *values, size_t c
 
 /* -- parameter_step.c -- */
 
-/* Stores the number of steps, of parameters under the lock. Returns the errors of dti_ask_host. */
-ditto_status dti_optimizer_steps(const ditto_optimizer *o, int64_t *steps);
-
-/* Takes the number of the step that a call belongs to, on the host that has `iterations`. Steps are numbered
- * from 1. Returns 0 if the gradients are too old. `read_steps` is how many steps had been taken when the
- * parameters were read, if has_read_steps is true. */
-int64_t dti_optimizer_take_number(ditto_optimizer *o, bool has_read_steps, int64_t read_steps);
-
-/* A step on those shards of a variable that this host has. */
-struct dti_step_of_variable {
-    uint32_t owner; /* whose shards they are: this host, or the one whose shards it has, too */
-    int64_t number;
-    double learning_rate, factor; /* of clipping, or 1 */
-    const char *gradients;        /* of these shards, each in a section (over_hosts.h) */
-};
-void dti_optimizer_step_own(ditto_optimizer *o, uint32_t variable, const struct dti_step_of_variable *step);
-
-/* -- step_over_hosts.c -- */
-
-/* A step of which other hosts take a part. */
-struct dti_step_over_hosts {
-    const struct dti_replica *self;
-    const struct dti_applying *applying;
-    double learning_rate, factor; /* of clipping, or 1 */
-
-    /* Takes the part of this replica on the shards of this host. */
-    void (*own)(const struct dti_step_over_hosts *step);
-};
-
-/* Lets the other hosts take the step on their shards, and calls `own` meanwhile. Each replica of the worker
- * asks some of the hosts. Returns the errors of dti_ask_owners. */
-ditto_status dti_step_over_hosts(const struct dti_step_over_hosts *step);
-
-/* Asks the host that has `iterations` for the number of the step. Returns the errors of dti_ask_host. */
-ditto_status dti_ask_for_number(const ditto_optimizer *o, const ditto_apply_options *options,
-                                int64_t *number);
+/* Returns the number of steps. Of parameters it is read under the lock. */
+int64_t dti_optimizer_steps(const ditto_optimizer *o);
 
 /* Reads how old the gradients were. Any thread */
 void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out);

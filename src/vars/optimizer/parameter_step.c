@@ -7,7 +7,6 @@
 #include "base/observe.h"
 #include "replicas/memory/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
-#include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter.h"
 
 #include <string.h>
@@ -59,12 +58,13 @@ static ditto_status reduce(struct dti_replica *self, const ditto_optimizer *o, c
     return DITTO_OK;
 }
 
-ditto_status dti_optimizer_steps(const ditto_optimizer *o, int64_t *steps)
+int64_t dti_optimizer_steps(const ditto_optimizer *o)
 {
-    if (o->iterations->shard != NULL)
-        return dti_parameter_read(o->iterations, steps, &(struct dti_reading){ .versions = NULL });
-    *steps = *(const int64_t *)o->iterations->copy[0].data;
-    return DITTO_OK;
+    int64_t steps = 0;
+    if (o->iterations->shard == NULL)
+        return *(const int64_t *)o->iterations->copy[0].data;
+    dti_parameter_read(o->iterations, &steps, &(struct dti_reading){ .versions = NULL });
+    return steps;
 }
 
 /* relaxed, also in the next function: only the holder of the lock writes the numbers, which are only
@@ -100,13 +100,15 @@ void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters 
         out->histogram[i] = atomic_load_explicit(&o->staleness.histogram[i], memory_order_relaxed);
 }
 
-int64_t dti_optimizer_take_number(ditto_optimizer *o, bool has_read_steps, int64_t read_steps)
+/* Takes the number of the step that a call belongs to. Steps are numbered from 1. Returns 0 if the gradients
+ * are too old. */
+static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *options)
 {
     int64_t *steps = o->iterations->copy[0].data, number = 0;
     dti_shard_lock(o->iterations, 0);
-    bool is_old = o->options.has_max_staleness != 0 && *steps - read_steps > o->options.max_staleness;
-    if (has_read_steps)
-        record_staleness(o, *steps, read_steps, is_old);
+    bool is_old = o->options.has_max_staleness != 0 && *steps - options->read_steps > o->options.max_staleness;
+    if (options->has_read_steps)
+        record_staleness(o, *steps, options->read_steps, is_old);
     if (!is_old) {
         number = *steps + 1;
         if (++o->gathered >= o->options.accumulate) {
@@ -119,39 +121,16 @@ int64_t dti_optimizer_take_number(ditto_optimizer *o, bool has_read_steps, int64
     return number;
 }
 
-/* What all replicas of the worker get from its replica 0: the number of the step, and whether there was an
- * error. */
-struct agreed_number {
-    int64_t number, status;
-};
-
+/* All replicas of the worker get the number that its replica 0 takes. */
 static ditto_status agree_on_number(struct dti_replica *self, ditto_optimizer *o,
                                     const ditto_apply_options *options, int64_t *number)
 {
-    struct agreed_number agreed = { 0, DITTO_OK };
-    struct dti_shared_result shared = {
-        .name = "ditto_apply", .object = o->name, .dst = &agreed, .count = 2, .dtype = DITTO_I64
-    };
-    if (self->index == 0) {
-        if (dti_owns_piece(o->iterations, 0))
-            agreed.number = dti_optimizer_take_number(o, options->has_read_steps != 0, options->read_steps);
-        else
-            agreed.status = dti_ask_for_number(o, options, &agreed.number);
-    }
-    ditto_error error;
-    if (agreed.status != DITTO_OK)
-        error = *dti_error_get(); /* the next call may have an error of its own */
-    if (self->num_replicas > 1)
-        DTI_TRY(dti_share_result(self, &shared));
-    *number = agreed.number;
-    if (agreed.status == DITTO_OK)
+    *number = self->index == 0 ? take_number(o, options) : 0;
+    if (self->num_replicas == 1)
         return DITTO_OK;
-    if (self->index == 0)
-        dti_error_set(&error);
-    else
-        DTI_FAIL((ditto_status)agreed.status, "replica 0 of the worker has no number for the step of \"%s\"",
-                 o->name);
-    return (ditto_status)agreed.status;
+    return dti_share_result(
+        self, &(struct dti_shared_result){
+                  .name = "ditto_apply", .object = o->name, .dst = number, .count = 1, .dtype = DITTO_I64 });
 }
 
 /* The elements to which the factor of clipping is applied at once. */
@@ -259,74 +238,17 @@ static void update_shard(const struct dti_applying *a, size_t item, const char *
     dti_shard_unlock(v, i->piece);
 }
 
-/* Updates the items of this replica that this host has. */
-static void update_own_items(const struct dti_step_over_hosts *step)
+static ditto_status update_items(struct dti_replica *self, const struct dti_applying *a, double factor)
 {
-    const struct dti_replica *self = step->self;
-    const struct dti_applying *a = step->applying;
     const ditto_optimizer *o = a->optimizer;
     for (size_t item = self->index; item < o->items; item += self->num_replicas)
-        if (dti_owns_piece(o->variable[o->item[item].variable], o->item[item].piece))
-            update_shard(a, item, gradient_of(a, item), step->factor);
-}
-
-/* Ends a step over several hosts. If a replica of the worker has an error, the others return it, too. */
-static ditto_status agree_on_end(struct dti_replica *self, const ditto_optimizer *o, ditto_status status)
-{
-    int64_t own = status, worst = DITTO_OK; /* errors are negative */
-    ditto_error error = *dti_error_get();
-    DTI_TRY(dti_share_result(self, &(struct dti_shared_result){ .name = "ditto_apply",
-                                                                .object = o->name,
-                                                                .src = &own,
-                                                                .dst = &worst,
-                                                                .count = 1,
-                                                                .dtype = DITTO_I64,
-                                                                .op = DITTO_MIN }));
-    if (status != DITTO_OK)
-        dti_error_set(&error);
-    else if (worst != DITTO_OK)
-        return DTI_FAIL((ditto_status)worst,
-                        "another replica of the worker could not take the step of \"%s\" on other hosts",
-                        o->name);
-    return status;
-}
-
-static ditto_status update_items(struct dti_replica *self, struct dti_applying *a, double learning_rate,
-                                 double factor)
-{
-    const ditto_optimizer *o = a->optimizer;
-    const struct dti_step_over_hosts step = {
-        .self = self, .applying = a, .learning_rate = learning_rate, .factor = factor, .own = update_own_items
-    };
-    bool has_hosts = o->iterations->host_of_piece != NULL;
-    ditto_status status = DITTO_OK;
-    if (has_hosts)
-        status = dti_step_over_hosts(&step);
-    else
-        update_own_items(&step);
+        update_shard(a, item, gradient_of(a, item), factor);
     if (self->num_replicas == 1)
-        return status;
+        return DITTO_OK;
     /* The caller of ditto_apply may rely on all updates of its worker. */
-    if (has_hosts)
-        return agree_on_end(self, o, status);
     struct dti_matched_call end = { .name = "ditto_apply", .object = o->name, .each_host = true };
     struct dti_deadline deadline = { .timeout_ms = self->timeout_ms };
     return dti_sync_meet(self, &end, &deadline);
-}
-
-void dti_optimizer_step_own(ditto_optimizer *o, uint32_t variable, const struct dti_step_of_variable *step)
-{
-    struct dti_applying applying = { .optimizer = o };
-    const ditto_variable *v = o->variable[variable];
-    const char *gradient = step->gradients;
-    applying.step = dti_optimizer_step_of(&o->options, step->learning_rate, step->number);
-    for (uint32_t i = 0; i < v->pieces; i++) {
-        size_t bytes = dti_shard_bytes(v, i);
-        if (v->host_of_piece[i] != step->owner || !dti_owns_piece(v, i))
-            continue;
-        update_shard(&applying, o->first_item[variable] + i, gradient, step->factor);
-        gradient += bytes + -bytes % DTI_SECTION_BYTES;
-    }
 }
 
 static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const struct reduced *reduced,
@@ -347,7 +269,7 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
     if (number == 0)
         return DITTO_OK;
     applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-    return update_items(self, &applying, options->learning_rate, factor);
+    return update_items(self, &applying, factor);
 }
 
 ditto_status dti_parameter_step(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,

@@ -53,7 +53,8 @@ ditto_status ditto_pull(ditto_replica *self, const ditto_variable *variable,
     DTI_TRY(check(variable, options, &known));
     DTI_TRY(dti_buffer_check(dst, variable->bytes, variable->spec.dtype, "dst"));
     struct dti_reading reading = { known.lock == DITTO_SWITCH_OFF, known.versions };
-    return dti_parameter_read(variable, dst, &reading);
+    dti_parameter_read(variable, dst, &reading);
+    return DITTO_OK;
 }
 
 ditto_status ditto_pull_rows(ditto_replica *self, const ditto_variable *variable, const int64_t *indices,
@@ -83,5 +84,7 @@ ditto_status ditto_parameter_versions(const ditto_variable *variable, uint64_t *
     DTI_TRY(check_parameter(variable));
     if (capacity > 0)
         DTI_TRY(dti_not_null(versions, "versions"));
-    return dti_parameter_versions(variable, versions, capacity);
+    for (uint32_t i = 0; i < variable->pieces && i < capacity; i++)
+        versions[i] = dti_shard_version(variable, i);
+    return DITTO_OK;
 }

@@ -1,6 +1,5 @@
 /* src/vars/parameters/parameter.c - reads and writes parameters, shard by shard; see parameter.h. */
 #include "vars/parameters/parameter.h"
-#include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter_values.h"
 
 #include <stdlib.h>
@@ -63,172 +62,37 @@ void dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule
     dti_shard_unlock(v, piece);
 }
 
-/* -- reading all -- */
+/* -- all shards -- */
 
-struct read_call {
-    const ditto_variable *v;
-    void *dst;
-    const struct dti_reading *reading;
-};
-
-static void read_own(void *context)
+void dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading)
 {
-    const struct read_call *c = context;
-    for (uint32_t i = 0; i < c->v->pieces; i++)
-        if (dti_owns_piece(c->v, i))
-            dti_shard_read(c->v, i, dti_shard_in(c->v, i, c->dst), c->reading);
+    for (uint32_t i = 0; i < v->pieces; i++)
+        dti_shard_read(v, i, dti_shard_in(v, i, dst), reading);
 }
 
-static bool ask_to_read(void *context, uint32_t host, struct dti_bytes *request)
+uint64_t dti_parameter_sum_of_versions(const ditto_variable *v)
 {
-    const struct read_call *c = context;
-    (void)host;
-    dti_put_request(request, &(struct dti_parameter_request){
-                                 .what = DTI_ASK_READ, .flag = c->reading->is_free, .number = c->v->stamp });
-    return true;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < v->pieces; i++)
+        sum += dti_shard_version(v, i);
+    return sum;
 }
 
-/* The answer has the version and the elements of each shard. */
-static ditto_status take_read(void *context, uint32_t host, struct dti_bytes_reader *answer)
+void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value)
 {
-    const struct read_call *c = context;
-    for (uint32_t i = 0; i < c->v->pieces; i++) {
-        uint64_t version;
-        if (c->v->host_of_piece[i] != host)
-            continue;
-        dti_bytes_get(answer, &version, sizeof version);
-        dti_bytes_get(answer, dti_shard_in(c->v, i, c->dst), dti_shard_bytes(c->v, i));
-        if (c->reading->versions != NULL)
-            c->reading->versions[i] = version;
-    }
-    return dti_bytes_reader_status(answer);
-}
-
-ditto_status dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading)
-{
-    struct read_call call = { v, dst, reading };
-    return dti_ask_owners(&(struct dti_asking){
-        .v = v, .own = read_own, .put = ask_to_read, .take = take_read, .context = &call });
-}
-
-/* -- the versions of all -- */
-
-struct versions_call {
-    const ditto_variable *v;
-    uint64_t *versions;
-    size_t capacity;
-};
-
-static void read_own_versions(void *context)
-{
-    const struct versions_call *c = context;
-    for (uint32_t i = 0; i < c->v->pieces && i < c->capacity; i++)
-        if (dti_owns_piece(c->v, i))
-            c->versions[i] = dti_shard_version(c->v, i);
-}
-
-static void add_own_versions(void *context)
-{
-    const struct versions_call *c = context;
-    for (uint32_t i = 0; i < c->v->pieces; i++)
-        if (dti_owns_piece(c->v, i))
-            *c->versions += dti_shard_version(c->v, i);
-}
-
-static bool ask_for_versions(void *context, uint32_t host, struct dti_bytes *request)
-{
-    const struct versions_call *c = context;
-    (void)host;
-    dti_put_request(request,
-                    &(struct dti_parameter_request){ .what = DTI_ASK_VERSIONS, .number = c->v->stamp });
-    return true;
-}
-
-static ditto_status take_versions(void *context, uint32_t host, struct dti_bytes_reader *answer)
-{
-    const struct versions_call *c = context;
-    for (uint32_t i = 0; i < c->v->pieces; i++) {
-        uint64_t version;
-        if (c->v->host_of_piece[i] != host)
-            continue;
-        dti_bytes_get(answer, &version, sizeof version);
-        if (i < c->capacity)
-            c->versions[i] = version;
-    }
-    return dti_bytes_reader_status(answer);
-}
-
-ditto_status dti_parameter_versions(const ditto_variable *v, uint64_t *versions, size_t capacity)
-{
-    struct versions_call call = { v, versions, capacity };
-    return dti_ask_owners(&(struct dti_asking){
-        .v = v, .own = read_own_versions, .put = ask_for_versions, .take = take_versions, .context = &call });
-}
-
-static ditto_status add_versions(void *context, uint32_t host, struct dti_bytes_reader *answer)
-{
-    const struct versions_call *c = context;
-    for (uint32_t i = 0; i < c->v->pieces; i++) {
-        uint64_t version = 0;
-        if (c->v->host_of_piece[i] == host)
-            dti_bytes_get(answer, &version, sizeof version);
-        *c->versions += version;
-    }
-    return dti_bytes_reader_status(answer);
-}
-
-ditto_status dti_parameter_sum_of_versions(const ditto_variable *v, uint64_t *sum)
-{
-    struct versions_call call = { v, sum, 0 };
-    return dti_ask_owners(&(struct dti_asking){
-        .v = v, .own = add_own_versions, .put = ask_for_versions, .take = add_versions, .context = &call });
-}
-
-/* -- writing all -- */
-
-struct write_call {
-    const ditto_variable *v;
-    enum dti_rule rule;
-    const void *value;
-};
-
-static void write_own(void *context)
-{
-    const struct write_call *c = context;
     struct dti_fenv saved = dti_fenv_enter();
-    for (uint32_t i = 0; i < c->v->pieces; i++)
-        if (dti_owns_piece(c->v, i))
-            dti_shard_write(c->v, i, c->rule, dti_shard_in(c->v, i, c->value));
+    for (uint32_t i = 0; i < v->pieces; i++)
+        dti_shard_write(v, i, rule, dti_shard_in(v, i, value));
     dti_fenv_leave(saved);
 }
 
-static bool ask_to_write(void *context, uint32_t host, struct dti_bytes *request)
-{
-    const struct write_call *c = context;
-    dti_put_request(request, &(struct dti_parameter_request){
-                                 .what = DTI_ASK_WRITE, .flag = (uint32_t)c->rule, .number = c->v->stamp });
-    dti_put_shards_of(request, c->v, host, c->value);
-    return true;
-}
-
-ditto_status dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value)
-{
-    struct write_call call = { v, rule, value };
-    return dti_ask_owners(&(struct dti_asking){ .v = v,
-                                                .own = write_own,
-                                                .put = ask_to_write,
-                                                .context = &call,
-                                                .changes = true,
-                                                .works_closed = true });
-}
-
-ditto_status dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count)
+void dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count)
 {
     struct dti_parameter_value one = { .variable = v,
                                        .value = (char *)(uintptr_t)value,
                                        .versions = v->optimizer_slot ? NULL : (uint64_t *)(uintptr_t)versions,
                                        .num_versions = count };
-    return dti_parameters_restore(&one, 1);
+    dti_parameters_restore(&one, 1);
 }
 
 /* -- As a kind of variable -- */
@@ -238,25 +102,26 @@ static ditto_status write_in_replica(struct dti_replica *self, ditto_variable *v
                                      const void *value)
 {
     (void)self;
-    return dti_parameter_write(v, rule, value);
+    dti_parameter_write(v, rule, value);
+    return DITTO_OK;
 }
 
 static ditto_status read_cross(ditto_variable *v, void *dst)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = dti_parameter_read(v, dst, &(struct dti_reading){ .versions = NULL });
+    dti_parameter_read(v, dst, &(struct dti_reading){ .versions = NULL });
     dti_cross_leave(v->team, &frame);
-    return status;
+    return DITTO_OK;
 }
 
 static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = dti_parameter_write(v, rule, value);
+    dti_parameter_write(v, rule, value);
     dti_cross_leave(v->team, &frame);
-    return status;
+    return DITTO_OK;
 }
 
 const struct dti_variable_kind dti_parameter_kind = { "a parameter", write_in_replica, read_cross,

@@ -122,7 +122,7 @@ struct dti_reading {
 void dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece);
 void dti_reading_end(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece);
 
-/* -- one shard, which this host has -- */
+/* -- one shard -- */
 
 static inline char *dti_shard_elements(const ditto_variable *v, uint32_t piece)
 {
@@ -145,42 +145,31 @@ void dti_shard_read(const ditto_variable *v, uint32_t piece, void *dst, const st
 /* Changes its elements by the rule. */
 void dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const void *value);
 
-/* -- all shards. Those of other hosts are read and changed by messages (over_hosts.h). Return the errors of
- * dti_ask_owners -- */
+/* -- all shards. Any thread that holds the variable -- */
 
 /* Copies the elements of a parameter to dst, shard by shard, each between two updates if the reading is not
- * free. Any thread that holds the variable. */
-ditto_status dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading);
-
-/* Stores the versions of the first `capacity` shards. Any thread that holds the variable. */
-ditto_status dti_parameter_versions(const ditto_variable *v, uint64_t *versions, size_t capacity);
+ * free. */
+void dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading);
 
 /* Adds up the versions of all shards. */
-ditto_status dti_parameter_sum_of_versions(const ditto_variable *v, uint64_t *sum);
+uint64_t dti_parameter_sum_of_versions(const ditto_variable *v);
 
-/* Changes the elements of a parameter by the rule, one shard after the other. Any thread that holds the
- * variable. */
-ditto_status dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value);
+/* Changes the elements of a parameter by the rule, one shard after the other. */
+void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value);
 
 /* Copies a restored value to a parameter, or to a slot of one. Workers may use it meanwhile. A parameter gets
  * the versions, as dti_restored_version says, or counts an update if there are none. A slot changes no
- * version. Any thread that holds the variable. */
-ditto_status dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count);
+ * version. */
+void dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count);
 
 /* -- parameter_rows.c: rows of a parameter, whose indices have been checked. A row number that the caller
- * changes meanwhile cannot lead outside of the parameter. Return NO_MEMORY, or the errors of dti_ask_owners.
- * Any thread that holds the variable. -- */
+ * changes meanwhile cannot lead outside of the parameter. Return NO_MEMORY. Any thread that holds the
+ * variable. -- */
 
 /* Changes rows by the rule, in the order of the slices, one shard after the other. */
 ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
 /* Copies row indices[k] to rows[k], one shard after the other. Versions of shards without rows stay. */
 ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
                                   const struct dti_reading *reading);
-
-/* The same for those rows that this host has. The others are left out. */
-ditto_status dti_parameter_scatter_own(const ditto_variable *v, enum dti_rule rule,
-                                       const ditto_slices *slices);
-ditto_status dti_parameter_lookup_own(const ditto_variable *v, const int64_t *indices, size_t count,
-                                      void *rows, const struct dti_reading *reading);
 
 #endif

@@ -1,7 +1,6 @@
 /* src/vars/parameters/parameter_rows.c - single rows of a parameter. The rows of a call are first sorted by
  * their shards, so that each lock is taken once, and is held only while rows are written or copied. */
 #include "vars/parameters/parameter.h"
-#include "vars/parameters/over_hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +103,6 @@ static size_t first_of(const struct sorted_rows *s, uint32_t piece)
 /* Rows are prefetched this many rows before they are used. */
 #define AHEAD 6
 
-/* -- rows of this host -- */
-
 static void apply(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const struct sorted_rows *s,
                   const char *values)
 {
@@ -124,7 +121,7 @@ static void scatter_sorted(const ditto_variable *v, enum dti_rule rule, const st
 {
     struct dti_fenv saved = dti_fenv_enter();
     for (uint32_t i = 0; i < v->pieces; i++) {
-        if (first_of(s, i) == s->end[i] || !dti_owns_piece(v, i))
+        if (first_of(s, i) == s->end[i])
             continue;
         dti_shard_lock(v, i);
         apply(v, i, rule, s, values);
@@ -138,7 +135,7 @@ static void lookup_sorted(const ditto_variable *v, const struct sorted_rows *s, 
                           const struct dti_reading *reading)
 {
     for (uint32_t i = 0; i < v->pieces; i++) {
-        if (first_of(s, i) == s->end[i] || !dti_owns_piece(v, i))
+        if (first_of(s, i) == s->end[i])
             continue;
         const char *elements = dti_shard_elements(v, i);
         dti_reading_begin(reading, v, i);
@@ -150,8 +147,7 @@ static void lookup_sorted(const ditto_variable *v, const struct sorted_rows *s, 
     }
 }
 
-ditto_status dti_parameter_scatter_own(const ditto_variable *v, enum dti_rule rule,
-                                       const ditto_slices *slices)
+ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
 {
     struct few few;
     struct sorted_rows s;
@@ -163,8 +159,8 @@ ditto_status dti_parameter_scatter_own(const ditto_variable *v, enum dti_rule ru
     return DITTO_OK;
 }
 
-ditto_status dti_parameter_lookup_own(const ditto_variable *v, const int64_t *indices, size_t count,
-                                      void *rows, const struct dti_reading *reading)
+ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
+                                  const struct dti_reading *reading)
 {
     struct few few;
     struct sorted_rows s;
@@ -174,139 +170,4 @@ ditto_status dti_parameter_lookup_own(const ditto_variable *v, const int64_t *in
     lookup_sorted(v, &s, rows, reading);
     free(s.memory);
     return DITTO_OK;
-}
-
-/* -- rows of several hosts -- */
-
-struct rows_call {
-    const ditto_variable *v;
-    struct sorted_rows sorted;
-
-    /* of a scatter */
-    enum dti_rule rule;
-    const char *values;
-
-    /* of a lookup */
-    char *rows;
-    const struct dti_reading *reading;
-};
-
-/* Returns the number of rows that a host has. */
-static size_t rows_of_host(const struct rows_call *c, uint32_t host)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < c->v->pieces; i++)
-        if (c->v->host_of_piece[i] == host)
-            count += c->sorted.end[i] - first_of(&c->sorted, i);
-    return count;
-}
-
-/* Puts the numbers of the rows that a host has, as a section. */
-static void put_numbers(const struct rows_call *c, uint32_t host, size_t count, struct dti_bytes *to)
-{
-    const ditto_variable *v = c->v;
-    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
-    int64_t *number = (int64_t *)(void *)dti_bytes_room(to, (count * sizeof *number + DTI_SECTION_BYTES - 1) /
-                                                                DTI_SECTION_BYTES * DTI_SECTION_BYTES);
-    for (uint32_t i = 0; number != NULL && i < v->pieces; i++)
-        for (size_t k = first_of(&c->sorted, i); v->host_of_piece[i] == host && k < c->sorted.end[i]; k++)
-            *number++ = c->sorted.row_bytes == 0
-                            ? 0
-                            : (int64_t)((v->piece[i].first * element_bytes + c->sorted.row[k].offset) /
-                                        c->sorted.row_bytes);
-}
-
-static bool ask_to_scatter(void *context, uint32_t host, struct dti_bytes *request)
-{
-    const struct rows_call *c = context;
-    const struct sorted_rows *s = &c->sorted;
-    size_t count = rows_of_host(c, host);
-    if (count == 0)
-        return false;
-    dti_put_request(request, &(struct dti_parameter_request){ .what = DTI_ASK_SCATTER,
-                                                              .flag = (uint32_t)c->rule,
-                                                              .number = c->v->stamp,
-                                                              .count = count });
-    put_numbers(c, host, count, request);
-    for (uint32_t i = 0; i < c->v->pieces; i++)
-        for (size_t k = first_of(s, i); c->v->host_of_piece[i] == host && k < s->end[i]; k++)
-            dti_bytes_put(request, c->values + s->row[k].entry * s->row_bytes, s->row_bytes);
-    return true;
-}
-
-static void scatter_own(void *context)
-{
-    const struct rows_call *c = context;
-    scatter_sorted(c->v, c->rule, &c->sorted, c->values);
-}
-
-static bool ask_to_look_up(void *context, uint32_t host, struct dti_bytes *request)
-{
-    const struct rows_call *c = context;
-    size_t count = rows_of_host(c, host);
-    if (count == 0)
-        return false;
-    dti_put_request(request, &(struct dti_parameter_request){ .what = DTI_ASK_LOOKUP,
-                                                              .flag = c->reading->is_free,
-                                                              .number = c->v->stamp,
-                                                              .count = count });
-    put_numbers(c, host, count, request);
-    return true;
-}
-
-/* The answer has the versions of all shards that the host has, of which those with rows count, and then the
- * rows. */
-static ditto_status take_looked_up(void *context, uint32_t host, struct dti_bytes_reader *answer)
-{
-    const struct rows_call *c = context;
-    const struct sorted_rows *s = &c->sorted;
-    for (uint32_t i = 0; i < c->v->pieces; i++) {
-        uint64_t version;
-        if (c->v->host_of_piece[i] != host)
-            continue;
-        dti_bytes_get(answer, &version, sizeof version);
-        if (c->reading->versions != NULL && first_of(s, i) != s->end[i])
-            c->reading->versions[i] = version;
-    }
-    for (uint32_t i = 0; i < c->v->pieces; i++)
-        for (size_t k = first_of(s, i); c->v->host_of_piece[i] == host && k < s->end[i]; k++)
-            dti_bytes_get(answer, c->rows + s->row[k].entry * s->row_bytes, s->row_bytes);
-    return dti_bytes_reader_status(answer);
-}
-
-static void look_up_own(void *context)
-{
-    const struct rows_call *c = context;
-    lookup_sorted(c->v, &c->sorted, c->rows, c->reading);
-}
-
-ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
-{
-    struct few few;
-    struct rows_call call = { .v = v, .rule = rule, .values = slices->values };
-    if (v->host_of_piece == NULL || slices->rows == 0)
-        return dti_parameter_scatter_own(v, rule, slices);
-    DTI_TRY(sort(v, slices->indices, slices->rows, &few, &call.sorted));
-    ditto_status status = dti_ask_owners(&(struct dti_asking){ .v = v,
-                                                               .own = scatter_own,
-                                                               .put = ask_to_scatter,
-                                                               .context = &call,
-                                                               .changes = true,
-                                                               .works_closed = true });
-    free(call.sorted.memory);
-    return status;
-}
-
-ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
-                                  const struct dti_reading *reading)
-{
-    struct few few;
-    struct rows_call call = { .v = v, .rows = rows, .reading = reading };
-    if (v->host_of_piece == NULL || count == 0)
-        return dti_parameter_lookup_own(v, indices, count, rows, reading);
-    DTI_TRY(sort(v, indices, count, &few, &call.sorted));
-    ditto_status status = dti_ask_owners(&(struct dti_asking){
-        .v = v, .own = look_up_own, .put = ask_to_look_up, .take = take_looked_up, .context = &call });
-    free(call.sorted.memory);
-    return status;
 }

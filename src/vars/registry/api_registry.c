@@ -49,7 +49,8 @@ static ditto_status write_created(ditto_variable *v, const struct dti_waiting_va
 {
     if (v->shard == NULL)
         return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->value);
-    return dti_parameter_fill(v, value->value, value->versions, value->num_versions);
+    dti_parameter_fill(v, value->value, value->versions, value->num_versions);
+    return DITTO_OK;
 }
 
 static ditto_status restore(struct dti_team *team, const char *name, const ditto_tensor *value)

@@ -3,7 +3,6 @@
 #include "vars/registry/registry.h"
 #include "vars/vars.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,14 +13,6 @@ struct dti_registry {
     struct ditto_optimizer *optimizers;
     uint64_t shards_assigned;
     struct dti_waiting_value *waiting, **waiting_end;
-
-    /* What has numbers, with NULL for what was destroyed. The lock guards the entries, which threads without
-     * the turn read. */
-    pthread_mutex_t lock;
-    struct numbered {
-        struct dti_dependent **object; /* [capacity] */
-        uint64_t count, capacity;
-    } numbered[DTI_NUMBERED_KINDS];
 };
 
 void dti_waiting_value_free(struct dti_waiting_value *waiting)
@@ -40,9 +31,6 @@ static void release(struct dti_dependent *dependent)
         registry->waiting = waiting->next;
         dti_waiting_value_free(waiting);
     }
-    for (int kind = 0; kind < DTI_NUMBERED_KINDS; kind++)
-        free(registry->numbered[kind].object);
-    pthread_mutex_destroy(&registry->lock);
     free(registry);
 }
 
@@ -57,7 +45,6 @@ ditto_status dti_vars_create(struct dti_team *team, const struct dti_storage *st
     registry->storage = *storage;
     registry->dependent.freed_by = DTI_FREED_BY_TEAM;
     registry->end = &registry->first;
-    pthread_mutex_init(&registry->lock, NULL);
     registry->waiting_end = &registry->waiting;
     dti_dependent_add(team, &registry->dependent);
     dti_team_set_variables(team, registry);
@@ -74,8 +61,6 @@ void dti_registry_add(ditto_variable *v)
     struct dti_registry *registry = dti_team_variables(v->team);
     *registry->end = v;
     registry->end = &v->next;
-    if (v->host_of_piece != NULL)
-        v->stamp = dti_registry_give_number(v->team, DTI_NUMBERED_VARIABLE, &v->dependent);
 }
 
 void dti_registry_remove(ditto_variable *v)
@@ -87,68 +72,6 @@ void dti_registry_remove(ditto_variable *v)
     *at = v->next;
     if (registry->end == &v->next)
         registry->end = at;
-    if (v->host_of_piece != NULL)
-        dti_registry_end_number(v->team, DTI_NUMBERED_VARIABLE, v->stamp);
-}
-
-/* -- Numbers -- */
-
-ditto_status dti_registry_reserve_number(const struct dti_team *team, enum dti_numbered what)
-{
-    struct dti_registry *registry = dti_team_variables(team);
-    struct numbered *n = &registry->numbered[what];
-    if (registry->storage.owners == NULL || n->count < n->capacity)
-        return DITTO_OK;
-    pthread_mutex_lock(&registry->lock);
-    uint64_t capacity = 2 * n->capacity + 64;
-    struct dti_dependent **grown = realloc(n->object, capacity * sizeof(struct dti_dependent *));
-    if (grown != NULL) {
-        n->object = grown;
-        n->capacity = capacity;
-    }
-    pthread_mutex_unlock(&registry->lock);
-    return grown != NULL
-               ? DITTO_OK
-               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the numbers of %llu variables or optimizers",
-                          (unsigned long long)capacity);
-}
-
-uint64_t dti_registry_give_number(const struct dti_team *team, enum dti_numbered what,
-                                  struct dti_dependent *object)
-{
-    struct dti_registry *registry = dti_team_variables(team);
-    struct numbered *n = &registry->numbered[what];
-    if (registry->storage.owners == NULL)
-        return 0;
-    pthread_mutex_lock(&registry->lock);
-    uint64_t number = n->count++;
-    n->object[number] = object;
-    pthread_mutex_unlock(&registry->lock);
-    return number;
-}
-
-void dti_registry_end_number(const struct dti_team *team, enum dti_numbered what, uint64_t number)
-{
-    struct dti_registry *registry = dti_team_variables(team);
-    if (registry->storage.owners == NULL)
-        return;
-    pthread_mutex_lock(&registry->lock);
-    registry->numbered[what].object[number] = NULL;
-    pthread_mutex_unlock(&registry->lock);
-}
-
-struct dti_dependent *dti_registry_hold_numbered(const struct dti_team *team, enum dti_numbered what,
-                                                 uint64_t number, struct dti_gate **held)
-{
-    struct dti_registry *registry = dti_team_variables(team);
-    const struct numbered *n = &registry->numbered[what];
-    /* While the lock is held, what has a number is not freed. */
-    pthread_mutex_lock(&registry->lock);
-    struct dti_dependent *object = number < n->count ? n->object[number] : NULL;
-    if (object != NULL && !dti_dependent_hold(object, held))
-        object = NULL;
-    pthread_mutex_unlock(&registry->lock);
-    return object;
 }
 
 ditto_variable *dti_registry_first(const struct dti_team *team)

@@ -20,23 +20,6 @@ struct dti_waiting_value {
 void dti_registry_add(ditto_variable *v);
 void dti_registry_remove(ditto_variable *v);
 
-/* -- Numbers: over several hosts, what a message names. All hosts create the same variables and optimizers in
- * the same order, so a number means the same on all of them. No number is used twice -- */
-
-enum dti_numbered { DTI_NUMBERED_VARIABLE, DTI_NUMBERED_OPTIMIZER, DTI_NUMBERED_KINDS };
-
-/* Makes room for the numbers of one more variable or optimizer. Over one host it does nothing. NO_MEMORY. */
-ditto_status dti_registry_reserve_number(const struct dti_team *team, enum dti_numbered kind);
-/* Gives the next number. dti_registry_add does so for variables. Over one host it returns 0. */
-uint64_t dti_registry_give_number(const struct dti_team *team, enum dti_numbered kind,
-                                  struct dti_dependent *object);
-void dti_registry_end_number(const struct dti_team *team, enum dti_numbered kind, uint64_t number);
-
-/* Returns what has the number, with its gate entered (dti_dependent_hold), or NULL. Any thread, without the
- * turn. */
-struct dti_dependent *dti_registry_hold_numbered(const struct dti_team *team, enum dti_numbered kind,
-                                                 uint64_t number, struct dti_gate **held);
-
 /* Returns the first variable of the strategy, or NULL. The variables are linked by `next`, in the order of
  * their creation. */
 ditto_variable *dti_registry_first(const struct dti_team *team);

@@ -1,6 +1,6 @@
 /* src/vars/variables/api_variable.c - the public functions of include/ditto/variable.h. They check their
  * arguments and the context, and then call the functions of vars.h. */
-#include "vars/parameters/over_hosts.h"
+#include "vars/parameters/parameter.h"
 #include "vars/parameters/parameter.h"
 #include "vars/variables/copies.h"
 #include "vars/optimizer/optimizer.h"
@@ -104,7 +104,6 @@ static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
      * refuses it. */
     if (known.colocate_with != NULL)
         (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
-    DTI_TRY(dti_parameters_check_begun(team, "variables"));
     if (dti_vars_storage(team)->parameters && known.synchronization == DITTO_ON_READ)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "a sync-on-read parameter: parameters exist once. A value for each worker is made by "
@@ -197,12 +196,10 @@ size_t ditto_variable_num_shards(const ditto_variable *variable)
 
 uint64_t ditto_variable_generation(const ditto_variable *v)
 {
-    uint64_t sum = 0;
     DTI_LEAVES_GATE(held, NULL);
     if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
         return 0;
-    if (v->shard != NULL && dti_parameter_sum_of_versions(v, &sum) != DITTO_OK)
-        return 0;
+    uint64_t sum = v->shard != NULL ? dti_parameter_sum_of_versions(v) : 0;
     for (uint32_t i = 0; i < v->num_replicas; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;

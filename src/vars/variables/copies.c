@@ -22,14 +22,7 @@ static ditto_status allocate_arrays(ditto_variable *v, size_t pieces, size_t cop
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);
     for (size_t c = 0; c < copies; c++)
         v->copy_node[c] = DTI_OWN_NODE;
-    const struct dti_owners *owners = dti_vars_storage(v->team)->owners;
-    if (owners == NULL)
-        return DITTO_OK;
-    v->owners = owners;
-    v->host_of_piece = calloc(pieces, sizeof *v->host_of_piece); /* host 0, until hosts are assigned */
-    return v->host_of_piece != NULL
-               ? DITTO_OK
-               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the hosts of \"%s\"", v->name);
+    return DITTO_OK;
 }
 
 /* -- Variables of one piece -- */
@@ -65,9 +58,6 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
     v->is_colocated = true;
     v->copies = like->copies;
     memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
-    if (v->host_of_piece != NULL)
-        v->host_of_piece[0] = like->host_of_piece[0];
-    v->is_paired = like->is_paired;
     for (uint32_t i = 0; i < v->num_replicas; i++)
         v->copy_of[i] = like->copy_of[i];
     for (uint32_t c = 0; c < v->copies; c++)
@@ -129,21 +119,6 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     return DITTO_OK;
 }
 
-/* Deals the shards out over the parameter servers of all hosts. */
-static void assign_hosts(ditto_variable *v, const struct dti_storage *storage, uint64_t shards_assigned)
-{
-    const struct dti_owners *owners = storage->owners;
-    v->is_paired = owners->second != NULL;
-    for (uint32_t i = 0; i < v->pieces; i++) {
-        uint64_t server = (shards_assigned + i) % owners->servers;
-        v->host_of_piece[i] = owners->host[server];
-        v->copy_node[i] = owners->node[server];
-        if (owners->host[server] != owners->own && dti_owns_piece(v, i)) /* as the second host */
-            v->copy_node[i] = storage->nodes[(shards_assigned + i) % storage->num_nodes];
-        v->copy[i].owner = dti_owns_piece(v, i) ? owner_on(v->team, v->copy_node[i]) : 0;
-    }
-}
-
 /* In central storage all shards get its node. Otherwise the shards get the nodes of the replicas, one after
  * the other, and the sequence continues that of the shards of earlier variables. Parameters are dealt out in
  * this way also if they have one shard. */
@@ -153,10 +128,6 @@ void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
     if ((v->pieces == 1 && v->kind != &dti_parameter_kind) || v->optimizer_slot || v->is_colocated)
         return;
     const struct dti_storage *storage = dti_vars_storage(v->team);
-    if (storage->owners != NULL) {
-        assign_hosts(v, storage, shards_assigned);
-        return;
-    }
     while (!v->central && !storage->parameters && node_number(v->team, nodes) != UINT32_MAX)
         nodes++;
     for (uint32_t i = 0; i < v->pieces; i++) {
@@ -237,7 +208,7 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
     const ditto_variable *v = p->v;
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++)
-        for (uint32_t c = 0; dti_owns_piece(v, i) && c < v->copies_of_piece[i].copies; c++) {
+        for (uint32_t c = 0; c < v->copies_of_piece[i].copies; c++) {
             size_t index = (size_t)(&v->copies_of_piece[i].copy[c] - v->copy);
             if (v->copy[index].owner != r->index)
                 continue;

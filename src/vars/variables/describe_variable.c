@@ -28,16 +28,11 @@ static void add_parts(const ditto_variable *v, struct dti_text *text)
         dti_text_add(text, ", an optimizer's: in %u part%s", v->pieces, v->pieces == 1 ? "" : "s");
     else
         dti_text_add(text, ", %u shard%s", v->pieces, v->pieces == 1 ? "" : "s");
-    dti_text_add(text, v->host_of_piece != NULL ? " on host/NUMA node" : " on NUMA node");
+    dti_text_add(text, " on NUMA node");
     for (uint32_t c = 0; c < v->pieces && c < 16; c++)
-        if (v->host_of_piece != NULL)
-            dti_text_add(text, " %u/%u", v->host_of_piece[c], node_of(v, c));
-        else
-            dti_text_add(text, " %u", node_of(v, c));
+        dti_text_add(text, " %u", node_of(v, c));
     if (v->pieces > 16)
         dti_text_add(text, " ...");
-    if (v->is_paired)
-        dti_text_add(text, ", each also on another host");
 }
 
 /* Describes the copies in the order of their owners. The array of copies is not in that order after a
@@ -82,7 +77,7 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
         dti_text_add(&text, ", without locks (HOGWILD)");
     if (v->concurrency == DITTO_CONCURRENCY_FREE_READS)
         dti_text_add(&text, ", with FREE_READS");
-    if (v->optimizer_slot || v->pieces > 1 || v->host_of_piece != NULL)
+    if (v->optimizer_slot || v->pieces > 1)
         add_parts(v, &text);
     else
         add_copies(v, &text);

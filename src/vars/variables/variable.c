@@ -1,5 +1,4 @@
 /* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
-#include "vars/parameters/over_hosts.h"
 #include "vars/parameters/parameter.h"
 #include "vars/variables/variable_rows.h"
 #include "base/errors/user_call.h"
@@ -27,7 +26,6 @@ void dti_variable_drop(ditto_variable *v)
         return;
     dti_parameter_free_shards(v);
     dti_copies_forget(v);
-    free(v->host_of_piece);
     free(v->generation);
     free(v->name);
     free(v);
@@ -45,10 +43,8 @@ static const char *name(const struct dti_dependent *dependent)
 static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_variable *v = (const ditto_variable *)dependent;
-    if (v->shard != NULL && v->team != NULL && !v->optimizer_slot) {
-        DTI_TRY(dti_parameters_check_ended(v->team, "variable", v->name));
+    if (v->shard != NULL && v->team != NULL && !v->optimizer_slot)
         DTI_TRY(dti_team_check_unused(v->team, "variable", v->name));
-    }
     if (v->users == 0 || (v->team == NULL && !v->optimizer_slot))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
@@ -114,8 +110,6 @@ static ditto_status make_value(const ditto_variable *v, const ditto_variable_opt
 {
     size_t row_count = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
     for (uint32_t i = 0; i < v->pieces; i++) {
-        if (!dti_owns_piece(v, i))
-            continue;
         ditto_tensor shard = v->spec;
         shard.data = value + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype);
         if (v->pieces > 1)
@@ -148,14 +142,12 @@ static ditto_status allocate_and_add(ditto_variable *v, const void *value)
     const struct dti_waiting_value *waiting = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
     if (waiting != NULL)
         DTI_TRY(dti_waiting_value_check(waiting, v));
-    DTI_TRY(dti_registry_reserve_number(v->team, DTI_NUMBERED_VARIABLE));
-    if (v->host_of_piece == NULL)
-        dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
+    dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
     DTI_TRY(dti_copies_allocate(v, value));
     if (waiting != NULL) {
         ditto_status status = DITTO_OK;
         if (v->shard != NULL)
-            status = dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
+            dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
         else
             status = v->kind->cross_write(v, DTI_RULE_ASSIGN, waiting->value);
         if (status != DITTO_OK) {
@@ -169,7 +161,7 @@ static ditto_status allocate_and_add(ditto_variable *v, const void *value)
     dti_dependent_add(v->team, &v->dependent);
     if (!v->hidden)
         dti_registry_add(v);
-    if ((v->pieces > 1 || v->shard != NULL) && !v->optimizer_slot && v->host_of_piece == NULL)
+    if ((v->pieces > 1 || v->shard != NULL) && !v->optimizer_slot)
         *dti_registry_shards_assigned(v->team) += v->pieces;
     return DITTO_OK;
 }
@@ -290,18 +282,6 @@ ditto_status dti_variable_compare(const ditto_variable *v, const void *data, siz
     return dti_cross_compare(v->team, dti_public_function, v->name, dti_hash_word(digest, v->stamp));
 }
 
-/* Over several hosts: assigns the hosts of the shards, before the initial values of those of this host are
- * computed. */
-static ditto_status assign_hosts(ditto_variable *v)
-{
-    struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
-    *dti_registry_shards_assigned(v->team) += v->pieces;
-    dti_cross_leave(v->team, &frame);
-    return DITTO_OK;
-}
-
 static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const ditto_variable_options *o)
 {
     const void *value = NULL;
@@ -310,8 +290,6 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
     DTI_TRY(o->colocate_with != NULL ? colocate(v, o->colocate_with) : dti_copies_plan(v, NULL));
     if (v->kind == &dti_parameter_kind)
         DTI_TRY(dti_parameter_make_shards(v));
-    if (v->host_of_piece != NULL)
-        DTI_TRY(assign_hosts(v));
     if (dti_team_first_replica(v->team) == 0)
         status = evaluate(v, initial, o, &value, &made);
     if (status == DITTO_OK && dti_cross_has_hosts(v->team))
@@ -364,12 +342,8 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
     ditto_status status = dti_copies_plan_optimizer_slot(v, piece, pieces);
     if (status == DITTO_OK && v->kind == &dti_parameter_kind) {
         v->borrows_shards = guard != NULL;
-        v->is_paired = guard != NULL && guard->is_paired;
-        for (uint32_t i = 0; v->borrows_shards && i < v->pieces; i++) {
+        for (uint32_t i = 0; v->borrows_shards && i < v->pieces; i++)
             v->copy_node[i] = guard->copy_node[i];
-            if (v->host_of_piece != NULL)
-                v->host_of_piece[i] = guard->host_of_piece[i];
-        }
         if (v->borrows_shards)
             v->shard = guard->shard;
         else

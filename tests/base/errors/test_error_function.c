@@ -128,7 +128,6 @@ static ditto_value *value;
     X(ditto_function_register, (NULL, NULL, NULL))                                                \
     X(ditto_function_unregister, (NULL))                                                          \
     X(ditto_coordinator_create, (NULL, NULL, NULL))                                               \
-    X(ditto_serve, (NULL, NULL, NULL))                                                            \
     X(ditto_coordinator_schedule, (NULL, NULL, NULL, NULL, NULL))                                 \
     X(ditto_coordinator_join, (NULL))                                                             \
     X(ditto_coordinator_done, (NULL, NULL))                                                       \
