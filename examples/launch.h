@@ -1,7 +1,7 @@
 /* examples/launch.h - how a program joins the hosts on which it was started.
  *
-  * launch_tcp.c is for one host, or for several over TCP. launch_mpi.c is for MPI, and is linked
- * instead of it. The program is the same. */
+ * launch.c is for one host. launch_mpi.c is for several over MPI, and is linked instead of it. The program is
+ * the same. */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 

@@ -83,6 +83,5 @@
 #include <ditto/distribute.h>  /* per-replica batches */
 #include <ditto/coordinator.h> /* functions for workers that do not wait for each other */
 #include <ditto/cluster.h>     /* several hosts */
-#include <ditto/tcp.h>         /* clusters over TCP, without MPI */
 
 #endif

@@ -38,13 +38,14 @@ def print_targets(words):
 # Tests that meson leaves out if something is missing: the suite, the packages that they need, and their names.
 # tests/tools/check_packages.py compares the names and the packages with others.
 OPTIONAL = [
-    ("semantics", "gfortran", "fortran fortran_clusters fortran_training fortran_lessons"),
+    ("semantics", "gfortran", "fortran fortran_training fortran_lessons"),
     ("semantics", "gfortran openmpi-bin libopenmpi-dev", "fortran_hosts_openmpi"),
     ("semantics", "gfortran mpich libmpich-dev", "fortran_hosts_mpich"),
     ("fault", "openmpi-bin libopenmpi-dev", "hosts_openmpi"),
     ("fault", "mpich libmpich-dev", "hosts_mpich"),
-    ("semantics", "openmpi-bin libopenmpi-dev", "hosts_golden_openmpi"),
-    ("semantics", "mpich libmpich-dev", "hosts_golden_mpich"),
+    ("semantics", "openmpi-bin libopenmpi-dev",
+     "hosts_golden_openmpi merge_on_openmpi optimizer_on_openmpi reduce_on_openmpi"),
+    ("semantics", "mpich libmpich-dev", "hosts_golden_mpich merge_on_mpich optimizer_on_mpich reduce_on_mpich"),
     ("cluster", "mpich libmpich-dev", "hosts_network"),
     ("semantics", "openmpi-bin libopenmpi-dev mpich libmpich-dev", "ports"),
     ("fault", "libhdf5-dev", "checkpoint_faults"),

@@ -13,7 +13,7 @@ done | awk -v names="$(
 )" 'BEGIN { count = split(names, name, "\n") }
     {
         stem = $0
-        sub(/_(on_hosts|in_steps|over_tcp)$/, "", stem)
+        sub(/_(on_hosts|in_steps|on_openmpi|on_mpich)$/, "", stem)
         known = 0
         for (i = 1; i <= count; i++)
             if (stem == name[i] || (name[i] ~ /_$/ && index(stem, name[i]) == 1)) known = 1

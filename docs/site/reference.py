@@ -285,7 +285,6 @@ FORTRAN_MODULES = {"ditto": ("tensor_of", "elements_of", "extents", "failure", "
                              "library_version"),
                    "ditto_input": ("csv_columns", "csv_text", "tensor_component"),
                    "ditto_optimizers": (),
-                   "ditto_clusters": (),
                    "ditto_mpi": ("mpi_cluster", "mpi_end"),
                    "ditto_checkpoints": ("save_checkpoint", "restore_checkpoint", "latest_checkpoint")}
 

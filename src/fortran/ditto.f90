@@ -2,9 +2,9 @@
 !
 ! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a
 ! run gets, variables of the library, and operations that were started. Datasets are in the module
-! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, several hosts in ditto_clusters,
-! and those of MPI in ditto_mpi. What each procedure means, which errors it has, and what it costs, is said in
-! the C header of the same name (include/ditto/collective.h and the others).
+! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, and several hosts in
+! ditto_mpi. What each procedure means, which errors it has, and what it costs, is said in the C header of the
+! same name (include/ditto/collective.h and the others).
 !
 ! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer
 ! of 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie

@@ -1,21 +1,46 @@
-! src/fortran/ditto_mpi.f90 - the ranks of an MPI communicator as hosts, in Fortran. A program that uses this
-! module links the companion of its MPI, ditto-openmpi or ditto-mpich.
+! src/fortran/ditto_mpi.f90 - several hosts, which are the ranks of an MPI communicator, in Fortran. A program
+! that uses this module links the companion of its MPI, ditto-openmpi or ditto-mpich.
 !
-!     call MPI_Init_thread(MPI_THREAD_MULTIPLE, level, code)
+!     call MPI_Init_thread(MPI_THREAD_FUNNELED, level, code)
 !     call mpi_cluster(MPI_COMM_WORLD, hosts, status)         ! with mpi_f08: MPI_COMM_WORLD%MPI_VAL
+!     options%cluster = hosts%handle
+!     call s%create(hosts%share(8), status, options)
 !     ...
 !     call hosts%destroy(status)
 !     call mpi_end(status)
 !
-! The rules are those of the C header ditto/mpi.h.
+! The rules are those of the C headers ditto/mpi.h and ditto/cluster.h. Hosts are counted from 0, as replicas
+! are.
 module ditto_mpi
     use, intrinsic :: iso_c_binding
     use ditto
-    use ditto_clusters
     implicit none
     private
 
-    public :: mpi_cluster, mpi_end
+    public :: cluster, cluster_options, mpi_cluster, mpi_end
+
+    integer(c_int), parameter, public :: ditto_switch_default = 0, ditto_switch_on = 1, ditto_switch_off = 2
+
+    ! The options of a cluster, as ditto_cluster_options has them. The components have their defaults. `name`
+    ! is an address for C (c_loc).
+    type, bind(c) :: cluster_options
+        integer(c_size_t) :: struct_size = 0
+        integer(c_int32_t) :: timeout_ms = 0
+        type(c_ptr) :: name = c_null_ptr
+        integer(c_int) :: life_line = 0
+    end type
+
+    ! The hosts of a program. It is destroyed by destroy, after the strategies that span it.
+    type :: cluster
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure, non_overridable :: num_hosts => cluster_num_hosts
+        procedure, non_overridable :: host => cluster_host
+        procedure, non_overridable :: host_name => cluster_host_name
+        procedure, non_overridable :: has_life_line => cluster_has_life_line
+        procedure, non_overridable :: share => cluster_share
+        procedure, non_overridable :: destroy => cluster_destroy
+    end type
 
     interface
         function c_cluster(comm, options, out) bind(c, name='ditto_mpi_cluster_f') result(status)
@@ -24,6 +49,38 @@ module ditto_mpi
             type(cluster_options), intent(in) :: options
             type(c_ptr), intent(inout) :: out
             integer(c_int) :: status
+        end function
+        function c_destroy(c) bind(c, name='ditto_cluster_destroy') result(status)
+            import
+            type(c_ptr), value :: c
+            integer(c_int) :: status
+        end function
+        pure function c_num_hosts(c) bind(c, name='ditto_cluster_num_hosts') result(n)
+            import
+            type(c_ptr), value, intent(in) :: c
+            integer(c_int32_t) :: n
+        end function
+        pure function c_host(c) bind(c, name='ditto_cluster_host') result(n)
+            import
+            type(c_ptr), value, intent(in) :: c
+            integer(c_int32_t) :: n
+        end function
+        function c_host_name(c, host) bind(c, name='ditto_cluster_host_name') result(name)
+            import
+            type(c_ptr), value :: c
+            integer(c_int32_t), value :: host
+            type(c_ptr) :: name
+        end function
+        pure function c_has_life_line(c) bind(c, name='ditto_cluster_has_life_line') result(has)
+            import
+            type(c_ptr), value, intent(in) :: c
+            integer(c_int) :: has
+        end function
+        pure function c_share(c, n) bind(c, name='ditto_cluster_share') result(share)
+            import
+            type(c_ptr), value, intent(in) :: c
+            integer(c_int32_t), value, intent(in) :: n
+            integer(c_int32_t) :: share
         end function
         function c_end(status) bind(c, name='ditto_mpi_end') result(code)
             import
@@ -49,6 +106,53 @@ contains
         given%struct_size = c_sizeof(given)
         status = c_cluster(comm, given, hosts%handle)
         if (status < 0) hosts%handle = c_null_ptr
+    end subroutine
+
+    pure function cluster_num_hosts(self) result(n)
+        class(cluster), intent(in) :: self
+        integer :: n
+        n = int(c_num_hosts(self%handle))
+    end function
+
+    ! The number of this host, from 0.
+    pure function cluster_host(self) result(n)
+        class(cluster), intent(in) :: self
+        integer :: n
+        n = int(c_host(self%handle))
+    end function
+
+    ! The name of a host, or nothing if there is no such host.
+    function cluster_host_name(self, host) result(name)
+        class(cluster), intent(in) :: self
+        integer, intent(in) :: host
+        character(:), allocatable :: name
+        type(c_ptr) :: text
+        name = ''
+        text = c_host_name(self%handle, int(host, c_int32_t))
+        if (c_associated(text)) name = from_c(text)
+    end function
+
+    ! Whether the end of a process is noticed at once.
+    pure function cluster_has_life_line(self) result(has)
+        class(cluster), intent(in) :: self
+        logical :: has
+        has = c_has_life_line(self%handle) /= 0
+    end function
+
+    ! This host's share of a number of replicas, as even as possible. 0 if there are more hosts.
+    pure function cluster_share(self, num_replicas) result(share)
+        class(cluster), intent(in) :: self
+        integer, intent(in) :: num_replicas
+        integer :: share
+        share = int(c_share(self%handle, int(max(num_replicas, 0), c_int32_t)))
+    end function
+
+    ! A cluster with a message that a lost host leaves unfinished is gone after ditto_err_poisoned, too.
+    subroutine cluster_destroy(self, status)
+        class(cluster), intent(inout) :: self
+        integer, intent(out) :: status
+        status = c_destroy(self%handle)
+        if (status >= 0 .or. status == ditto_err_poisoned) self%handle = c_null_ptr
     end subroutine
 
     ! Finalizes MPI. After an error, writes its message to stderr, and ends the program with the exit status

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #define KEEPALIVE_SECONDS 5
+#define KEEPALIVE_TRIES   4
 #define USER_TIMEOUT_MS   25000
 
 bool dti_socket_wait(int fd, short events, const struct dti_deadline *deadline)
@@ -64,14 +65,14 @@ bool dti_socket_receive(int fd, void *data, size_t bytes, const struct dti_deadl
     return true;
 }
 
-void dti_socket_set_options(int fd, int keepalive_tries)
+void dti_socket_set_options(int fd)
 {
     const struct {
         int level, name, value;
     } options[] = { { SOL_SOCKET, SO_KEEPALIVE, 1 },
                     { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS },
                     { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_SECONDS },
-                    { IPPROTO_TCP, TCP_KEEPCNT, keepalive_tries },
+                    { IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_TRIES },
                     { IPPROTO_TCP, TCP_NODELAY, 1 } };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);

@@ -15,10 +15,8 @@ bool dti_socket_send(int fd, const void *data, size_t bytes, const struct dti_de
 bool dti_socket_receive(int fd, void *data, size_t bytes, const struct dti_deadline *deadline);
 
 /* Sets options by which small messages are sent at once, and a dead peer or a cut cable is noticed while
- * nothing is sent: after so many tries, each of which takes 5 s. The life line notices it first, because it
- * says which host is lost. */
-enum { DTI_LIFE_LINE_TRIES = 4, DTI_WIRE_TRIES = 7 };
-void dti_socket_set_options(int fd, int keepalive_tries);
+ * nothing is sent, after 25 s. */
+void dti_socket_set_options(int fd);
 
 /* Makes the system close the connection if what was sent is not acknowledged within half a minute. A peer
  * that is alive, but does not read for so long while its buffers are full, is lost too. So this is for

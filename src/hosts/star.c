@@ -134,7 +134,7 @@ static void let_in(const ditto_cluster *cluster, int listening, const struct inv
         close(accepted);
         return;
     }
-    dti_socket_set_options(accepted, DTI_LIFE_LINE_TRIES);
+    dti_socket_set_options(accepted);
     dti_socket_limit_unacknowledged(accepted);
     fd[hello.host] = accepted;
     ++*count;
@@ -177,7 +177,7 @@ static int connect_to(const ditto_cluster *cluster, const struct invitation *inv
     /* Host 0 lets in one host after the other, so its answer may come much later. */
     if (connected && dti_socket_send(fd, &hello, sizeof hello, deadline) &&
         dti_socket_receive(fd, &yes, 1, deadline) && yes == 1) {
-        dti_socket_set_options(fd, DTI_LIFE_LINE_TRIES);
+        dti_socket_set_options(fd);
         dti_socket_limit_unacknowledged(fd);
         return fd;
     }

@@ -238,11 +238,6 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     return DITTO_OK;
 }
 
-struct dti_hosts *dti_team_hosts(const struct dti_team *team)
-{
-    return dti_team_sync(team)->hosts;
-}
-
 const struct dti_tree *dti_team_tree(const struct dti_team *team)
 {
     return &dti_team_sync(team)->tree; /* that of runs inside a run is the same */

@@ -53,9 +53,6 @@ ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument);
 /* The same between dti_sync_run_begins and dti_sync_run_ended, which the caller calls. */
 ditto_status dti_sync_run_job(struct dti_team *team, dti_job job, void *argument);
 
-/* Returns the other hosts of the team's strategy, or NULL if there is one host. Any thread. */
-struct dti_hosts *dti_team_hosts(const struct dti_team *team);
-
 /* -- Any thread, no run is active -- */
 void dti_sync_destroy(struct dti_team *team); /* dti_team_sync(team) may be NULL */
 

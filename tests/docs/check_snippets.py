@@ -34,7 +34,7 @@ LANGUAGES = {"c": "c", "cpp": "cpp", "fortran": "f90"}  # language -> how names 
 FORTRAN_WARNINGS = ["-std=f2018", "-Wall", "-Werror", "-frecursive"]
 FORTRAN_BEGIN = "module snippet\n" + "".join(f"use{name}\n" for name in (
     ", intrinsic :: iso_c_binding", ", intrinsic :: iso_fortran_env", " ditto", " ditto_input",
-    " ditto_optimizers", " ditto_clusters", " ditto_checkpoints")) + (
+    " ditto_optimizers", " ditto_checkpoints")) + (
         "implicit none\ncontains\n")
 NUM_JOBS = 2
 SECONDS = 120  # for each program; programs need milliseconds, and more under a sanitizer

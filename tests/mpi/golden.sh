@@ -1,9 +1,8 @@
 #!/bin/sh
-# The golden test of several hosts, over MPI or TCP: the training of examples/train_digits, and the conjugate
+# The golden test of several hosts over MPI: the training of examples/train_digits, and the conjugate
 # gradients of lesson 8, have the same bits with eight replicas on 1, 2, 3, 4 and 8 processes as in one
 # process that is alone. A training that is stopped on one number of processes continues on another.
 #   usage: tests/mpi/golden.sh openmpi|mpich TRAIN SOLVE TRAIN_WITH_MPI SOLVE_WITH_MPI DIGITS
-#          tests/mpi/golden.sh tcp TRAIN SOLVE TRAIN SOLVE DIGITS
 set -u
 mpi=$1 train=$2 solve=$3 mpi_train=$4 mpi_solve=$5 digits=$6 failed=0
 complain() { echo "golden: $*" >&2; failed=1; }
@@ -11,25 +10,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=e
 case $mpi in
 openmpi) start() { timeout 300 mpirun.openmpi --oversubscribe --bind-to none -np "$@" 2>&1; } ;;
 mpich) start() { timeout 300 mpiexec.mpich -np "$@" 2>&1; } ;;
-tcp) start() { over_tcp "$@" 2>&1; } ;;
 esac
 
-# over_tcp HOSTS COMMAND...: runs the command on so many hosts, which are processes of this machine. Below the
-# ports that the system chooses, each call has others.
-port=$((20000 + $$ * 61 % 11000))
-over_tcp() {
-    count=$1 list='' jobs='' code=0; shift
-    for h in $(seq 1 "$count"); do
-        list="$list${list:+,}127.0.0.1:$((port + h))"
-    done
-    port=$((port + count))
-    for h in $(seq 0 $((count - 1))); do
-        DITTO_HOSTS=$list DITTO_HOST=$h timeout 300 "$@" &
-        jobs="$jobs $!"
-    done
-    for job in $jobs; do wait "$job" || code=$?; done
-    return $code
-}
 weights() { sed -n 's/^weights: //p'; }
 residual() { awk '$1 == 8 { print $2, $5 }'; }
 

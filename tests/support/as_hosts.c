@@ -1,10 +1,8 @@
 /* tests/support/as_hosts.c - runs the tests of a program in several processes. See as_hosts.h. */
 #include "support/as_hosts.h"
 #include "hosts/header.h"
-#include "support/free_ports.h"
 #include "support/local_wire.h"
 
-#include <ditto/tcp.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,8 +19,8 @@ enum {
 };
 
 static uint32_t hosts = 1, host;
-static struct local_network *network[MOST_CLUSTERS]; /* NULL if the hosts are connected by TCP */
-static char ports[MOST_CLUSTERS][MOST_HOSTS * 24];   /* of these hosts */
+static struct test_ranks ranks; /* zeros if the hosts are not ranks of MPI */
+static struct local_network *network[MOST_CLUSTERS];
 static ditto_cluster *cluster[MOST_CLUSTERS];
 
 uint32_t test_hosts(void)
@@ -39,16 +37,11 @@ uint32_t test_host(void)
 
 static ditto_status make_cluster(uint32_t i, const ditto_cluster_options *options)
 {
-    ditto_tcp_options tcp = DITTO_TCP_OPTIONS_INIT;
     ditto_wire wire;
-    if (network[i] != NULL) {
-        local_network_wire(network[i], host, &wire);
-        return ditto_cluster_create(&wire, options, &cluster[i]);
-    }
-    tcp.hosts = ports[i];
-    tcp.host = host;
-    tcp.has_host = 1;
-    return ditto_tcp_cluster(&tcp, options, &cluster[i]);
+    if (ranks.count != 0)
+        return ranks.make_cluster(options, &cluster[i]);
+    local_network_wire(network[i], host, &wire);
+    return ditto_cluster_create(&wire, options, &cluster[i]);
 }
 
 /* Returns a cluster that no strategy uses. It is the same one on all hosts, because they make and destroy
@@ -77,17 +70,18 @@ void spread_over_hosts(uint32_t n, ditto_strategy_options *options)
         options->timeout_ms = TIMEOUT_MS;
 }
 
-static int play(const char *group, const struct CMUnitTest *test, CMFixtureFunction setup,
-                CMFixtureFunction teardown, FILE *output)
+/* Runs a test on this host. */
+static bool play(const char *group, const struct CMUnitTest *test, CMFixtureFunction setup,
+                 CMFixtureFunction teardown)
 {
     struct CMUnitTest one = *test;
-    dup2(fileno(output), STDOUT_FILENO);
-    dup2(fileno(output), STDERR_FILENO);
     int failed = _cmocka_run_group_tests(group, &one, 1, setup, teardown);
-    for (uint32_t i = 0; i < MOST_CLUSTERS; i++)
+    for (uint32_t i = 0; i < MOST_CLUSTERS; i++) {
         failed += cluster[i] != NULL && ditto_cluster_destroy(cluster[i]) != DITTO_OK;
+        cluster[i] = NULL;
+    }
     fflush(NULL);
-    return failed != 0;
+    return failed == 0;
 }
 
 /* -- all hosts -- */
@@ -138,20 +132,17 @@ static bool play_on_all(const char *group, const struct CMUnitTest *test, CMFixt
 {
     pid_t pids[MOST_HOSTS];
     FILE *output[MOST_HOSTS];
-    const char *wire = getenv("DITTO_TEST_WIRE");
-    bool is_tcp = wire != NULL && strcmp(wire, "tcp") == 0;
-    for (uint32_t i = 0; i < MOST_CLUSTERS; i++) {
-        network[i] = is_tcp ? NULL : local_network_make_shared(hosts, DELAY_US, 17 + i);
-        if (is_tcp)
-            list_free_ports(hosts, ports[i], sizeof ports[i]);
-    }
+    for (uint32_t i = 0; i < MOST_CLUSTERS; i++)
+        network[i] = local_network_make_shared(hosts, DELAY_US, 17 + i);
     fflush(NULL);
     for (uint32_t h = 0; h < hosts; h++) {
         output[h] = tmpfile();
         pids[h] = fork();
         if (pids[h] == 0) {
             host = h;
-            _exit(play(group, test, setup, teardown, output[h]));
+            dup2(fileno(output[h]), STDOUT_FILENO);
+            dup2(fileno(output[h]), STDERR_FILENO);
+            _exit(!play(group, test, setup, teardown));
         }
     }
     bool passed = await_all(pids, hosts);
@@ -160,7 +151,7 @@ static bool play_on_all(const char *group, const struct CMUnitTest *test, CMFixt
             print_file(output[h], h);
         fclose(output[h]);
     }
-    for (uint32_t i = 0; i < MOST_CLUSTERS && !is_tcp; i++)
+    for (uint32_t i = 0; i < MOST_CLUSTERS; i++)
         local_network_free(network[i]);
     return passed;
 }
@@ -171,6 +162,11 @@ int run_tests_as_hosts(const char *group, const struct CMUnitTest *tests, size_t
     const char *given = getenv("DITTO_TEST_HOSTS");
     int failed = 0, left_out = 0;
     hosts = given != NULL ? (uint32_t)atoi(given) : 1;
+    if (join_ranks != NULL) {
+        join_ranks(&ranks);
+        hosts = ranks.count;
+        host = ranks.rank;
+    }
     if (hosts <= 1 || hosts > MOST_HOSTS) {
         hosts = 1;
         return _cmocka_run_group_tests(group, tests, count, setup, teardown);
@@ -181,11 +177,14 @@ int run_tests_as_hosts(const char *group, const struct CMUnitTest *tests, size_t
             left_out++;
             continue;
         }
-        bool passed = play_on_all(group, &tests[i], setup, teardown);
+        bool passed = ranks.count != 0 ? play(group, &tests[i], setup, teardown)
+                                       : play_on_all(group, &tests[i], setup, teardown);
         printf("%s: %u hosts: %s\n", tests[i].name, hosts, passed ? "OK" : "FAILED");
         failed += !passed;
     }
     printf("%d tests on %u hosts, %d failed, %d of one host alone\n", (int)count - left_out, hosts, failed,
            left_out);
+    if (leave_ranks != NULL)
+        leave_ranks();
     return failed;
 }

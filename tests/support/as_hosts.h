@@ -5,7 +5,8 @@
  * each host gets at least one. So a test counts the calls, and looks at the components, of this host alone
  * (first_local, end_local). Each host checks what it sees, and a failure of one fails the test.
  *
- * Messages move through shared memory, or over TCP if DITTO_TEST_WIRE is "tcp".
+ * Messages move through shared memory. A program that is linked with as_ranks.c is started by mpirun instead.
+ * Each of its ranks is a host, and all of them run the same tests in the same order.
  *
  * A test that cannot do so is listed with one_host_test and the reason. */
 #ifndef SUPPORT_AS_HOSTS_H
@@ -24,6 +25,15 @@
     run_tests_as_hosts(#tests, (tests), sizeof(tests) / sizeof((tests)[0]), (setup), (teardown))
 int run_tests_as_hosts(const char *group, const struct CMUnitTest *tests, size_t count,
                        CMFixtureFunction setup, CMFixtureFunction teardown);
+
+/* What a program with ranks knows: their number, which one this is, and how to make a cluster of them. Only
+ * such programs have these functions (as_ranks.c). */
+struct test_ranks {
+    uint32_t count, rank;
+    ditto_status (*make_cluster)(const ditto_cluster_options *options, ditto_cluster **out);
+};
+void join_ranks(struct test_ranks *ranks) __attribute__((weak));
+void leave_ranks(void) __attribute__((weak));
 
 /* Returns the number of hosts that this process is one of. */
 uint32_t test_hosts(void);

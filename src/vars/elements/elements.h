@@ -19,9 +19,6 @@ enum dti_rule {
     DTI_RULE_MAX
 };
 
-/* Returns the rule's name for messages, such as "addition". */
-const char *dti_rule_name(enum dti_rule rule);
-
 /* Returns DITTO_ERR_UNSUPPORTED if the dtype does not have this arithmetic. */
 ditto_status dti_rule_check(enum dti_rule rule, ditto_dtype dtype);
 

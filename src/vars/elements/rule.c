@@ -104,11 +104,6 @@ static const struct {
     [DTI_RULE_MAX] = { "maximum", DITTO_MAX },
 };
 
-const char *dti_rule_name(enum dti_rule rule)
-{
-    return rules[rule].name;
-}
-
 ditto_status dti_rule_check(enum dti_rule rule, ditto_dtype dtype)
 {
     bool has = rule == DTI_RULE_ASSIGN ||
