@@ -2,8 +2,8 @@
 
     tests.py targets WORDS   prints what ninja must build for the tests that `meson test WORDS` would run. The
                              words are names of tests, and `--suite NAME`. Fails if a word stands for no test.
-    tests.py not-run WORDS   prints those of these tests that did not run, because they were not built or because
-                             they skipped, and what they need
+    tests.py not-run WORDS   prints those of these tests that did not run, because they were not built or
+                             because they skipped, and what they need
 """
 import json
 import os
@@ -21,7 +21,7 @@ def chosen(words):
     """The tests that meson would run, as meson describes them."""
     tests = introspect("--tests")
     suites = {words[i + 1] for i, word in enumerate(words[:-1]) if word == "--suite"}
-    names = {word for i, word in enumerate(words) if word != "--suite" and (i == 0 or words[i - 1] != "--suite")}
+    names = set(words) - suites - {"--suite"}
     for name in names - {test["name"] for test in tests}:
         sys.exit(f"run: there is no test \"{name}\"; `meson test -C build --list` lists them")
     in_suite = {"ditto:" + suite for suite in suites} | suites
@@ -35,7 +35,8 @@ def print_targets(words):
     print(*sorted(os.path.relpath(name, "build") for name in needed))
 
 
-# Tests that meson leaves out if something is missing: the suite, the packages that they need, and their names.
+# Tests that meson leaves out if something is missing: the suite, the packages that they need, and their
+# names.
 # tests/tools/check_packages.py compares the names and the packages with others.
 OPTIONAL = [
     ("semantics", "gfortran", "fortran fortran_training fortran_lessons"),

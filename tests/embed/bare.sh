@@ -98,7 +98,8 @@ cp examples/fortran/conjugate_gradients.f90 "$work/root/app/cg.f90"
 install="apt-get install -y --no-install-recommends"
 without_mpi=$(cd "$work/root" && ls packages/*.deb | grep -vE 'openmpi|mpich' | sed 's,^,/,' | tr '\n' ' ')
 in_bare "$work/root" sh -c "apt-get update && $install gcc g++ gfortran cmake make pkg-config libc6-dev \
-    python3 && $install $without_mpi" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "the packages cannot be installed"; }
+    python3 && $install $without_mpi" >"$log" 2>&1 ||
+    { tail -n 20 "$log" >&2; fail "the packages cannot be installed"; }
 found=$(in_bare "$work/root" dpkg-query -W -f '${Package}\n' |
     grep -E '^lib(hwloc|numa|jemalloc)-dev$' || true)
 [ -z "$found" ] || fail "programs do not need $found, but the packages depend on it"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/fortran/lessons.sh - runs the Fortran examples with several numbers of replicas, which give one result.
+# tests/fortran/lessons.sh - runs the Fortran examples with several numbers of replicas, which give one
+# result.
 #     lessons.sh CONJUGATE_GRADIENTS TRAINING digits.csv
 set -eu
 fail() { echo "lessons.sh: $*" >&2; exit 1; }

@@ -1,5 +1,5 @@
-! Hosts over MPI in Fortran, for tests/fortran/mpi.sh. All replicas add up their numbers. Host 0 prints the sum,
-! and each host what is not as expected.
+! Hosts over MPI in Fortran, for tests/fortran/mpi.sh. All replicas add up their numbers. Host 0 prints the
+! sum, and each host what is not as expected.
 module work
     use, intrinsic :: iso_fortran_env, only: int64
     use ditto

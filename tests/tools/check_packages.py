@@ -1,6 +1,6 @@
-"""Compares the lists of packages in tools/packages.sh with everything else that names packages: debian/control,
-the messages of meson.build and of skipped tests, the table of tools/tests.py, and the pages. With a build that
-was made with all packages, it also compares the names of tests.
+"""Compares the lists of packages in tools/packages.sh with everything else that names packages:
+debian/control, the messages of meson.build and of skipped tests, the table of tools/tests.py, and the pages.
+With a build that was made with all packages, it also compares the names of tests.
 
 usage: check_packages.py [BUILD FOLDER]"""
 import json

@@ -106,7 +106,8 @@ static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *option
 {
     int64_t *steps = o->iterations->copy[0].data, number = 0;
     dti_shard_lock(o->iterations, 0);
-    bool is_old = o->options.has_max_staleness != 0 && *steps - options->read_steps > o->options.max_staleness;
+    bool is_old = o->options.has_max_staleness != 0 &&
+                  *steps - options->read_steps > o->options.max_staleness;
     if (options->has_read_steps)
         record_staleness(o, *steps, options->read_steps, is_old);
     if (!is_old) {

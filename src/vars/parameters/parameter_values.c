@@ -9,7 +9,7 @@
 enum restored { VERSIONS_STAY, VERSIONS_COUNT, VERSIONS_GIVEN };
 
 /* Variables of a list that have the same locks: a parameter and its slots. */
-struct group {
+struct shard_group {
     const struct dti_parameter_value *list;
     size_t count;
 
@@ -20,9 +20,9 @@ struct group {
     size_t num_versions;
 };
 
-static struct group group_of(const struct dti_parameter_value *list, size_t count)
+static struct shard_group group_of(const struct dti_parameter_value *list, size_t count)
 {
-    struct group g = { .list = list, .count = count, .v = list[0].variable };
+    struct shard_group g = { .list = list, .count = count, .v = list[0].variable };
     for (size_t i = 0; i < count; i++) {
         if (list[i].variable->pieces > g.v->pieces)
             g.v = list[i].variable;
@@ -42,7 +42,7 @@ static bool has_elements(const ditto_variable *v, uint32_t piece)
     return piece < v->pieces && dti_shard_bytes(v, piece) != 0;
 }
 
-static void save_shard(const struct group *g, uint32_t piece)
+static void save_shard(const struct shard_group *g, uint32_t piece)
 {
     dti_shard_lock(g->v, piece);
     /* before the elements, for variables without locks (V1 in parameter.h) */
@@ -57,7 +57,7 @@ static void save_shard(const struct group *g, uint32_t piece)
     dti_shard_unlock(g->v, piece);
 }
 
-static void restore_shard(const struct group *g, uint32_t piece)
+static void restore_shard(const struct shard_group *g, uint32_t piece)
 {
     dti_shard_lock(g->v, piece);
     for (size_t i = 0; i < g->count; i++) {
@@ -83,14 +83,14 @@ static int by_shards(const void *left, const void *right)
 }
 
 static void copy_all(struct dti_parameter_value *list, size_t count,
-                     void (*copy)(const struct group *g, uint32_t piece))
+                     void (*copy)(const struct shard_group *g, uint32_t piece))
 {
     if (count != 0)
         qsort(list, count, sizeof *list, by_shards);
     for (size_t first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count && by_shards(&list[first], &list[end]) == 0;)
             end++;
-        struct group g = group_of(&list[first], end - first);
+        struct shard_group g = group_of(&list[first], end - first);
         for (uint32_t piece = 0; piece < g.v->pieces; piece++)
             copy(&g, piece);
     }

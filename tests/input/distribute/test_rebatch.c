@@ -129,7 +129,8 @@ static void set_lengths(struct steps *s, uint64_t length, bool unequal)
  * many more batches, and four times fewer lengths are tried. */
 static void compare_all(bool shared, bool unequal)
 {
-    uint64_t every = (getenv("DITTO_TEST_LONG") == NULL ? 11u : 1u) * (shared || unequal ? 1u : 4u), batches = 0, cases = 0;
+    uint64_t every = (getenv("DITTO_TEST_LONG") == NULL ? 11u : 1u) * (shared || unequal ? 1u : 4u),
+             batches = 0, cases = 0;
     for (uint64_t global = 1; global <= MOST_GLOBAL; global++)
         for (uint64_t length = global % every; length <= MOST_ROWS; length += every)
             for (uint32_t replicas = 1; replicas <= MOST_SERVED; replicas++)
