@@ -1,12 +1,12 @@
 /* tests/sync/plans/test_plans.c - what src/sync/plans/rounds.h, groups.h, cost.h and choose_algorithm.h
  * promise, on invented machines of up to 256 replicas and 8 packages. Collectives that really run have the
  * counters of their plan. */
+#include "cost.h"
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
 #include "sync/kernels/reduction.h"
 #include "sync/plans/choose_algorithm.h"
-#include "sync/plans/cost.h"
 #include "sync/sync.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* src/sync/plans/cost.h - calculates what a plan costs, without threads.
+/* tests/sync/plans/cost.h - calculates what a plan costs, without threads.
  *
  * This gives numbers for machines that are not available. tests/sync/plans/test_plans.c compares the
  * counters, but not the nanoseconds, with what the algorithms count when they run. */

@@ -1,5 +1,5 @@
-/* src/sync/plans/cost.c - calculates what a plan costs. Pure. */
-#include "sync/plans/cost.h"
+/* tests/sync/plans/cost.c - calculates what a plan costs. Pure. */
+#include "cost.h"
 
 struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
                                      uint32_t self)
