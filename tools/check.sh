@@ -68,6 +68,7 @@ plain)
     [ "$stress" != 6 ] && long='' || long='--no-suite long'
     # shellcheck disable=SC2086 # words, or none
     test_in build-check $long
+    python3 tools/tests.py build-check not-run
     python3 tests/tools/check_packages.py build-check
     exit
     ;;
@@ -104,8 +105,9 @@ part 800 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
 part 480 "packages" sh tests/embed/packages.sh build-check
 # The packages of Debian, if what makes them has changed lately.
-packaging="debian meson.build src/meson.build src/mpi src/fortran/meson.build python tools/packages.sh
-    tools/jemalloc.sh tools/cmake tools/docs.sh tests/embed"
+packaging="debian meson.build meson_options.txt include src/meson.build src/mpi src/fortran python run
+    tools/meson.build tools/packages.sh tools/steps.sh tools/jemalloc.sh tools/cmake tools/docs.sh docs/site
+    tests/embed"
 # shellcheck disable=SC2086
 if [ "$stress" != 6 ] || [ -n "$(git log --since='2 days ago' --format=%h -- $packaging)" ]; then
     part 900 "Debian packages" sh tests/embed/bare.sh deb

@@ -6,7 +6,7 @@
 build_packages="gcc g++ libc6-dev binutils meson ninja-build pkg-config libhwloc-dev libnuma-dev \
 libjemalloc-dev libcmocka-dev libxxhash-dev zlib1g-dev"
 # To compile a jemalloc that dlopen accepts from Debian's source.
-jemalloc_packages="dpkg-dev make libc6-dev gcc"
+jemalloc_packages="dpkg-dev make"
 
 # What some tests need beyond that. `./run test --all` installs these.
 numa_packages="qemu-system-x86 busybox-static cpio"
@@ -65,12 +65,12 @@ need() {
     missing=$(missing_of "$@")
     [ -n "$missing" ] || return 0
     # sudo asks for the password here, before the progress of the installation is shown.
-    [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -v; } ||
+    [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo true; } ||
         fail "packages are missing, and only root can install them. As root, type:
     apt-get update && apt-get install -y --no-install-recommends $missing"
     # shellcheck disable=SC2086 # a list of words
     step "installing packages" packages packages_done install_packages $missing || {
-        grep '^E:' "$logs/packages.log" | cut -c1-200 | head -n 4 >&2
+        grep -E '^(Err:|W: Failed|E:)' "$logs/packages.log" | cut -c1-200 | head -n 4 >&2
         fail "apt-get could not install these packages: $missing"
     }
 }

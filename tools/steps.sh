@@ -2,7 +2,7 @@
 # with `.`.
 
 logs=build/logs # the output of each step
-num_steps=0     # of this call of ./run, those that have nothing to do included
+num_steps=0     # of this call of ./run. Steps that have nothing to do count, too
 step_number=0
 watcher=
 
@@ -26,42 +26,46 @@ step() {
     watch_step &
     watcher=$!
     step_status=0
-    "$@" >"$step_log" 2>&1 </dev/null || step_status=$?
+    "$@" >"$step_log" 2>&1 </dev/null 3>&- || step_status=$?
     end_watch
     step_seconds=$(($(date +%s) - step_begin))
     if [ "$step_status" != 0 ]; then
         failed_log=$step_log
     elif [ $step_seconds -gt 1 ]; then
         say_step "$step_text: done in $step_seconds s"
-        [ ! -t 2 ] || echo >&2
+        [ ! -t 3 ] || echo >&3
     fi
     return $step_status
 }
 
-# The clock runs in the background, so that Ctrl-C reaches the command, and sudo has its terminal.
+# The progress is shown by a process in the background. So the command is in the foreground, where Ctrl-C
+# reaches it, and where sudo has its terminal.
 watch_step() {
-    trap - EXIT INT TERM
+    trap - EXIT INT TERM HUP QUIT PIPE
     seconds=0
-    while sleep 1 >/dev/null 2>&1; do # with no open output, a reader of the output need not wait for it
+    # The output of sleep is closed, because a reader of this script's output would wait for it.
+    while kill -0 $$ 2>/dev/null && sleep 1 >/dev/null 2>&1 3>&-; do
         seconds=$((seconds + 1))
-        [ -t 2 ] || [ $((seconds % 4)) = 1 ] || continue
+        [ -t 3 ] || [ $((seconds % 4)) = 1 ] || continue
         far=$($step_far "$step_log")
         say_step "$step_text${far:+: $far} ($seconds s)"
     done
 }
+# A signal that can be caught might come before the process has reset its traps.
 end_watch() {
     [ -n "$watcher" ] || return 0
-    kill "$watcher" 2>/dev/null || true
+    kill -KILL "$watcher" 2>/dev/null || true
     wait "$watcher" 2>/dev/null || true
     watcher=
-    [ ! -t 2 ] || printf '\r\033[K' >&2
+    [ ! -t 3 ] || printf '\r\033[K' >&3
 }
 say_step() {
-    if [ -t 2 ]; then printf '\r\033[K%.100s' "$1" >&2; else echo "$1" >&2; fi
+    if [ -t 3 ]; then printf '\r\033[K%.79s' "$1" >&3; else echo "$1" >&3; fi
 }
 
 # Ways to say how far a command is. Each gets the name of the log.
-last_line() { tail -n 1 "$1" | cut -c1-60; }
-commands_done() { # of ninja
+last_line() { tail -n 1 "$1" | cut -c1-40; }
+# Prints how many commands ninja has executed.
+commands_done() {
     sed -n 's,^\[\([0-9]*\)/\([0-9]*\)\].*,\1 of \2,p' "$1" | tail -n 1
 }

@@ -4,8 +4,8 @@
 #     bare.sh first    a user without sudo gets the command for root; ./run demo as root, in a folder with a
 #                      space in its name; ./run test --suite unit by the user
 #     bare.sh deb      ./run deb, and programs of an installation of its packages in a second bare Debian
-# The bare system is made once and kept in .bare/. An exit status of 77 means that the test was skipped, which
-# is a failure in CI. The reason is printed.
+# The bare system is made once, and kept in .bare/RELEASE. An exit status of 77 means that the test was
+# skipped, which is a failure in CI. The reason is printed.
 set -eu
 cd "$(dirname "$0")/../.."
 fail() { echo "bare: $*" >&2; exit 1; }
@@ -24,18 +24,26 @@ trap 'rm -rf "$work" "$work.base"' EXIT
 trap 'exit 1' INT TERM
 log=$PWD/.bare/log
 
-# The bare system, with this machine's mirror, and with its settings of apt for the way there.
-if [ ! -d .bare/base ]; then
-    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+# The bare system comes from this machine's mirror.
+release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+base=.bare/$release
+if [ ! -d "$base" ]; then
     mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CODENAME)' 'Created-By: Packages' |
         awk -v release="$release" '$2 == release || $3 == release { print $1; exit }')
     [ -n "$mirror" ] || skip "apt names no mirror of $release"
     debootstrap --variant=minbase "$release" "$work.base" "$mirror" >"$log" 2>&1 ||
         { tail -n 5 "$log" >&2; skip "debootstrap from $mirror failed"; }
-    apt-config dump | grep -E '^Acquire::(http|https|Check)' \
-        >"$work.base/etc/apt/apt.conf.d/90machine" || true
-    mv "$work.base" .bare/base
+    mv "$work.base" "$base"
 fi
+
+# Makes a copy of the bare system, with the settings by which apt of this machine reaches the mirror.
+make_root() {
+    cp -a "$base" "$work/root"
+    apt-config dump | grep -E '^Acquire::(http|https|Check)' \
+        >"$work/root/etc/apt/apt.conf.d/90machine" || true
+    in_bare "$work/root" apt-get update -o APT::Update::Error-Mode=any >"$log" 2>&1 ||
+        { tail -n 5 "$log" >&2; skip "a bare system cannot be entered, or has no network"; }
+}
 
 # in_bare FOLDER COMMAND...: runs a command in a bare system. Mounts and processes end with the command, and
 # no folder of this machine is visible but /sys, which cannot be written.
@@ -46,15 +54,16 @@ in_bare() {
         mount -t proc proc "$root/proc" && mount --rbind -o ro /sys "$root/sys" &&
         mount -t tmpfs tmpfs "$root/dev/shm" && mount -t devpts devpts "$root/dev/pts" &&
         exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-            DEBIAN_FRONTEND=noninteractive "$@"' in_bare "$folder" "$@" </dev/null
+            DEBIAN_FRONTEND=noninteractive http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" \
+            "$@"' in_bare "$folder" "$@" </dev/null
 }
 mkdir "$work"
 
 if [ "$1" = first ]; then
-    cp -a .bare/base "$work/root"
+    make_root
     in_bare "$work/root" useradd --create-home ann
     place="/home/ann/a new ditto"
-    git clone --quiet . "$work/root$place"
+    git clone --quiet --no-hardlinks . "$work/root$place"
     # as_ann COMMAND: a line for the shell.
     as_ann() { in_bare "$work/root" su ann -s /bin/sh -c "cd '$place' && $1"; }
 
@@ -67,7 +76,7 @@ if [ "$1" = first ]; then
     # Root has the right to read Ann's folder, and ./run installs what is missing.
     begin=$(date +%s)
     in_bare "$work/root" sh -c "cd '$place' && ./run demo --epochs 3" >"$log" 2>&1 ||
-        { tail -n 20 "$log" >&2; fail "./run demo failed"; }
+        { tail -n 8 "$log" >&2; fail "./run demo failed"; }
     grep -q '^test accuracy: 0\.9' "$log" || { cat "$log"; fail "./run demo printed no accuracy"; }
     echo "./run demo, nothing installed: $(($(date +%s) - begin)) s, $(grep '^test accuracy' "$log")"
     in_bare "$work/root" chown -R ann "$place"
@@ -80,15 +89,15 @@ fi
 
 # -- the packages --
 
-cp -a .bare/base "$work/root"
-git clone --quiet . "$work/root/ditto"
+make_root
+git clone --quiet --no-hardlinks . "$work/root/ditto"
 in_bare "$work/root" sh -c "cd /ditto && ./run deb" >"$log" 2>&1 ||
-    { tail -n 20 "$log" >&2; fail "./run deb failed"; }
-tail -n 20 "$log" | grep '\.deb$'
+    { tail -n 8 "$log" >&2; fail "./run deb failed"; }
+grep '\.deb$' "$log"
 
 # The second system has nothing of ditto's sources, and no packages but those that ditto's depend on.
 mv "$work/root" "$work/maker"
-cp -a .bare/base "$work/root"
+make_root
 mkdir "$work/root/packages" "$work/root/app"
 cp "$work"/maker/ditto/build-deb/*.deb "$work/root/packages"
 rm -f "$work"/root/packages/*-dbgsym_*
@@ -99,7 +108,7 @@ install="apt-get install -y --no-install-recommends"
 without_mpi=$(cd "$work/root" && ls packages/*.deb | grep -vE 'openmpi|mpich' | sed 's,^,/,' | tr '\n' ' ')
 in_bare "$work/root" sh -c "apt-get update && $install gcc g++ gfortran cmake make pkg-config libc6-dev \
     python3 && $install $without_mpi" >"$log" 2>&1 ||
-    { tail -n 20 "$log" >&2; fail "the packages cannot be installed"; }
+    { tail -n 8 "$log" >&2; fail "the packages cannot be installed"; }
 found=$(in_bare "$work/root" dpkg-query -W -f '${Package}\n' |
     grep -E '^lib(hwloc|numa|jemalloc)-dev$' || true)
 [ -z "$found" ] || fail "programs do not need $found, but the packages depend on it"
@@ -138,4 +147,4 @@ with ditto.Strategy(2) as s:
 expect "ditto-info" "ditto 0.1.0" "ditto-info | head -n 1"
 # The MPIs come with development packages of hwloc, so they are installed last.
 in_bare "$work/root" sh -c "$install /packages/*.deb" >"$log" 2>&1 ||
-    { tail -n 20 "$log" >&2; fail "the packages for MPI cannot be installed"; }
+    { tail -n 8 "$log" >&2; fail "the packages for MPI cannot be installed"; }
