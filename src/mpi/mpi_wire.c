@@ -189,8 +189,10 @@ static ditto_status wire_progress(void *user, ditto_wire_event *events, size_t c
 {
     struct wire *w = user;
     *count = 0;
-    if (w->count != 0)
+    if (w->count != 0) {
+        DITTO_TRY(check_usable());
         DITTO_TRY(test(w));
+    }
     while (*count < capacity && w->first_event < w->events)
         events[(*count)++] = w->event[w->first_event++];
     return DITTO_OK;
@@ -451,6 +453,8 @@ int ditto_mpi_end(ditto_status status)
     bool abandons = status == DITTO_ERR_TIMED_OUT || status == DITTO_ERR_LOST ||
                     status == DITTO_ERR_POISONED || (status < 0 && wires != 0);
     int initialized, finalized;
+    /* MPI_Abort ends the process without this, and so does leave_late. */
+    (void)fflush(NULL);
     if (status < 0)
         fprintf(stderr, "%s: %s\n", ditto_status_name(status), ditto_last_error()->message);
     MPI_Initialized(&initialized);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs programs over MPI on 1, 2 and 3 processes: the same bits, and faults that end on all hosts.
-#   usage: tests/mpi/check.sh openmpi|mpich HOSTS, which is hosts.c
+#   usage: tests/mpi/check.sh openmpi|mpich HOSTS ENDS, which are hosts.c and ends.c
 set -u
-mpi=$1 program=$2 failed=0
+mpi=$1 program=$2 ends=$3 failed=0
 complain() { echo "mpi: $*" >&2; failed=1; }
 # Open MPI refuses root, and binds each of two processes to one core by default.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error DITTO_PART=off
@@ -66,4 +66,20 @@ gone() {
 gone exit DITTO_ERR_LOST 'host 1 .* is gone'
 gone kill DITTO_ERR_LOST 'host 1 .* is gone'
 gone stop DITTO_ERR_TIMED_OUT 'for host 1'
+# What a program has written is not lost, and a cluster that is destroyed too late is an error.
+folder=$(mktemp -d)
+for how in hangs aborts late; do
+    rm -f "$folder"/*
+    output=$(start 2 "$ends" "$folder" $how)
+    found=$(cat "$folder/0" "$folder/1")
+    expected="result 0
+result 1"
+    if [ $how = late ]; then
+        [ "$(echo "$found" | grep -c '^DITTO_ERR_INVALID: MPI was finalized')" = 2 ] ||
+            complain "ends late: $found; $output"
+    else
+        [ "$found" = "$expected" ] || complain "ends $how: the files have \"$found\"; $output"
+    fi
+done
+rm -rf "$folder"
 exit $failed
