@@ -97,7 +97,7 @@ typedef struct ditto_cluster_options {
     const char *name;
 
     /** Whether the hosts also connect by TCP, so that the end of a process is noticed at once. OFF: it is
-     *  only noticed when a time limit has passed. Hosts must give the same value. If connections are not
+     *  only noticed when a time limit has passed. All hosts give the same value. If connections are not
      *  possible, the cluster works without them (ditto_cluster_has_life_line). */
     ditto_switch life_line;
 } ditto_cluster_options;
@@ -112,12 +112,14 @@ typedef struct ditto_cluster_options {
  *  @param options  NULL for the defaults
  *  @param out      [out] the cluster; set only on DITTO_OK
  *  @retval DITTO_OK             out is set
- *  @retval DITTO_ERR_INVALID    an argument or a function of the wire is NULL, or a struct_size is not set
+ *  @retval DITTO_ERR_INVALID    an argument or a function of the wire is NULL, or a struct_size is not set;
+ *                               hosts give different values of life_line
  *  @retval DITTO_ERR_RANGE      the wire's num_hosts or host is out of range
  *  @retval DITTO_ERR_UNSUPPORTED  a host has another version of ditto, another byte order, or another number
  *                               of hosts; the message names it. All hosts that were reached return this error
  *  @retval DITTO_ERR_TIMED_OUT  a host has not answered; the message names the hosts that have not
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the cluster
+ *  @retval DITTO_ERR_SYSTEM     a host has no file descriptor left for the life line; the message names it
  *  @return or an error of the wire
  *  @par Thread safety
  *  With DITTO_WIRE_ONE_THREAD, only the calling thread may use the cluster and its strategies in
@@ -125,9 +127,9 @@ typedef struct ditto_cluster_options {
  *  @par Ownership
  *  On DITTO_OK the cluster owns the wire, and destroys it. On failure the wire stays the caller's.
  *  @par Cost
- *  Three messages to and from each other host, a TCP connection of each host with host 0, and a thread that
- *  sleeps. Host 0 listens on all interfaces until all hosts are connected, and lets in only those that show a
- *  random token, which the wire hands out. */
+ *  Four messages to and from each other host, a TCP connection of each host with host 0, and a thread that
+ *  sleeps. Host 0 listens until all hosts are connected, at the addresses by which they reach it. The two ends
+ *  of a connection show each other random tokens, which went over the wire before. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wire,
                                                             const ditto_cluster_options *options,
                                                             ditto_cluster **out);
@@ -137,7 +139,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wi
  *  @param cluster  the cluster; NULL is allowed
  *  @retval DITTO_OK            the cluster and its wire are destroyed
  *  @retval DITTO_ERR_BUSY      a strategy uses the cluster: destroy it first. The cluster stays
-  *  @retval DITTO_ERR_POISONED  a message to or from a host that did not answer is unfinished. The cluster is
+  *  @retval DITTO_ERR_INVALID   over MPI: MPI was finalized before. The cluster is destroyed, but its memory is
+ *                              not freed
+ *  @retval DITTO_ERR_POISONED  a message to or from a host that did not answer is unfinished. The cluster is
  *                              destroyed, but the memory of the message and the wire are not freed. A wire
  *                              with DITTO_WIRE_ENDS_TRANSFERS is freed, and the call returns DITTO_OK
  *  @par Cost

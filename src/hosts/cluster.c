@@ -23,7 +23,8 @@ struct greeting {
     uint32_t host;
     char version[VERSION_BYTES];
     char name[DTI_HOST_NAME_BYTES];
-    unsigned char unused[156];
+    uint32_t life_line; /* 1 if the host wants one */
+    unsigned char unused[152];
 };
 _Static_assert(sizeof(struct greeting) == 256, "all versions have greetings of this size");
 
@@ -40,12 +41,13 @@ struct greetings {
     } with[]; /* [hosts] */
 };
 
-static void write_own(const ditto_cluster *cluster, struct greeting *own)
+static void write_own(const ditto_cluster *cluster, bool life_line, struct greeting *own)
 {
     *own = (struct greeting){ .magic = "ditto",
                               .byte_order = BYTE_ORDER_WORD,
                               .num_hosts = cluster->wire.num_hosts,
-                              .host = cluster->wire.host };
+                              .host = cluster->wire.host,
+                              .life_line = life_line };
     strncpy(own->version, ditto_version(), sizeof own->version - 1);
     memcpy(own->name, cluster->name[cluster->wire.host], sizeof own->name);
 }
@@ -101,15 +103,22 @@ static ditto_status check_greeting(const struct greetings *g, uint32_t host)
             "do not belong together",
             host, (int)sizeof theirs->name, theirs->name, theirs->host, theirs->num_hosts, own->host,
             own->name, own->num_hosts);
+    if (theirs->life_line != own->life_line)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the option life_line is %s on host %u (%.*s), but %s on host %u (%s): it must be equal "
+            "on all hosts",
+            theirs->life_line ? "on" : "off", host, (int)sizeof theirs->name, theirs->name,
+            own->life_line ? "on" : "off", own->host, own->name);
     return DITTO_OK;
 }
 
-static ditto_status greet_all(struct greetings *g, uint32_t timeout_ms)
+static ditto_status greet_all(struct greetings *g, bool life_line, uint32_t timeout_ms)
 {
     ditto_cluster *cluster = g->cluster;
     struct dti_limits limits = { .deadline = { .timeout_ms = timeout_ms } };
     uint32_t hosts = cluster->wire.num_hosts;
-    write_own(cluster, &g->own);
+    write_own(cluster, life_line, &g->own);
     for (uint32_t step = 1; step < hosts; step++) {
         uint32_t h = (cluster->wire.host + step) % hosts;
         DTI_TRY(dti_receive_header(cluster, h, &g->with[h].theirs, sizeof g->own, &g->with[h].receive));
@@ -128,14 +137,14 @@ static ditto_status greet_all(struct greetings *g, uint32_t timeout_ms)
     return DITTO_OK;
 }
 
-static ditto_status greet(ditto_cluster *cluster, uint32_t timeout_ms)
+static ditto_status greet(ditto_cluster *cluster, bool life_line, uint32_t timeout_ms)
 {
     struct greetings *g = calloc(1, sizeof *g + cluster->wire.num_hosts * sizeof g->with[0]);
     if (g == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the greetings of %u hosts",
                         cluster->wire.num_hosts);
     g->cluster = cluster;
-    ditto_status status = greet_all(g, timeout_ms);
+    ditto_status status = greet_all(g, life_line, timeout_ms);
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         (void)dti_withdraw(cluster, &g->with[h].receive);
     if (cluster->unfinished == 0)
@@ -208,11 +217,17 @@ ditto_status ditto_cluster_create(const ditto_wire *given, const ditto_cluster_o
         return DTI_FAIL(DITTO_ERR_RANGE, "life_line = %d is not a value of its enum", (int)known.life_line);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(allocate(&wire, known.name, &cluster));
-    ditto_status status = greet(cluster, known.timeout_ms != 0 ? known.timeout_ms : DEFAULT_TIMEOUT_MS);
+    uint32_t timeout_ms = known.timeout_ms != 0 ? known.timeout_ms : DEFAULT_TIMEOUT_MS;
+    bool life_line = known.life_line != DITTO_SWITCH_OFF;
+    ditto_status status = greet(cluster, life_line, timeout_ms);
     if (status == DITTO_OK)
         status = dti_headers_make(cluster);
-    if (status == DITTO_OK && known.life_line != DITTO_SWITCH_OFF && wire.num_hosts > 1)
-        status = dti_life_line_make(cluster, known.timeout_ms != 0 ? known.timeout_ms : DEFAULT_TIMEOUT_MS);
+    if (status == DITTO_OK && life_line && wire.num_hosts > 1) {
+        status = dti_life_line_make(cluster, timeout_ms);
+        ditto_error error = *dti_error_get();
+        if (status != DITTO_OK && dti_headers_withdraw(cluster) != DITTO_OK)
+            dti_error_set(&error);
+    }
     if (status != DITTO_OK) {
         if (cluster->unfinished == 0)
             release(cluster);
@@ -252,14 +267,15 @@ ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
     if (dti_life_line_has_lost(cluster))
         dti_cluster_poison(cluster);
     dti_life_line_end(cluster);
-    if (!cluster->is_poisoned)
-        dti_headers_withdraw(cluster);
+    ditto_status status = cluster->is_poisoned ? DITTO_OK : dti_headers_withdraw(cluster);
     if (cluster->is_poisoned || cluster->unfinished != 0) {
         dti_cluster_keep(cluster); /* a replica that never returned may look at it */
         if ((cluster->wire.flags & DITTO_WIRE_ENDS_TRANSFERS) != 0 && cluster->wire.destroy != NULL) {
             cluster->wire.destroy(cluster->wire.user);
             return DITTO_OK;
         }
+        if (status != DITTO_OK)
+            return status;
         return DTI_FAIL(
             DITTO_ERR_POISONED,
             "destroyed, but a host has not answered, and messages to or from it are unfinished: end "

@@ -103,8 +103,8 @@ extern uint32_t dti_most_direct_hosts;
 
 /* Allocates the headers, and begins to receive. Fails with NO_MEMORY, or as the wire does. */
 ditto_status dti_headers_make(ditto_cluster *cluster);
-/* Withdraws the receives, before the cluster is destroyed. */
-void dti_headers_withdraw(ditto_cluster *cluster);
+/* Withdraws the receives, before the cluster is destroyed. Fails if the wire does. */
+ditto_status dti_headers_withdraw(ditto_cluster *cluster);
 void dti_headers_free(ditto_cluster *cluster);
 
 /* Returns true if hosts can combine what they pass on: headers go in steps, and the hosts are a cube. */

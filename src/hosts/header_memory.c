@@ -21,11 +21,12 @@ static bool is_withdrawn(void *argument)
     return all;
 }
 
-void dti_headers_withdraw(ditto_cluster *cluster)
+ditto_status dti_headers_withdraw(ditto_cluster *cluster)
 {
     /* The wire may need to be driven before a receive is withdrawn, and the last header may be on its way. */
     struct dti_limits limits = { .deadline = { .timeout_ms = WITHDRAW_MS } };
-    (void)dti_cluster_wait(cluster, &limits, is_withdrawn, cluster);
+    enum dti_wait_end end = dti_cluster_wait(cluster, &limits, is_withdrawn, cluster);
+    return end == DTI_WAIT_FAILED ? dti_error_get()->status : DITTO_OK;
 }
 
 void dti_headers_free(ditto_cluster *cluster)

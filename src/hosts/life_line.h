@@ -9,8 +9,8 @@
  * A host that is stopped (SIGSTOP) or slow keeps its connections. Deadlines are for such hosts. If
  * connections cannot be made, because a firewall forbids them, the cluster works without a life line.
  *
- * Only a host that shows a random token is let in. The wire hands out the token. Host 0 listens only until
- * all hosts have connected. */
+ * Host 0 listens only until all hosts have connected, at the addresses by which they reach it. The two ends
+ * of a connection show each other random tokens that went over the wire (star.c). */
 #ifndef DTI_LIFE_LINE_H
 #define DTI_LIFE_LINE_H
 
@@ -43,7 +43,7 @@ struct dti_listener {
 };
 
 /* Connects the hosts. Every host calls it, when headers can be exchanged. Returns DITTO_OK also if there will
- * be no life line, and otherwise as dti_headers_exchange fails. */
+ * be no life line. Fails as dti_star_connect does. */
 ditto_status dti_life_line_make(struct ditto_cluster *cluster, uint32_t timeout_ms);
 
 /* Takes leave of the other hosts, and ends the thread. */

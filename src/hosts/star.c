@@ -1,9 +1,14 @@
 /* src/hosts/star.c - makes TCP connections between host 0 and all other hosts. See star.h.
  *
- * Host 0 listens, and tells the others over the wire at which addresses, and a random token. Each of them
- * tries the addresses one after the other, shows the token, and waits for an answer. Then all hosts tell each
- * other whether they are connected. A host that has no connection after CONNECT_MS gives up, because packets
- * to an address that a firewall protects are lost without an answer. */
+ * All hosts tell each other over the wire where they are. Each host but 0 adds two random tokens: it shows one
+ * to host 0, and host 0 must answer with the other one, so neither takes a stranger for the other. Host 0
+ * listens on those of its addresses from which the system would send to the other hosts, and on no other: on
+ * the loopback address alone if all hosts are on its machine. It tells the others these addresses, and they
+ * try them one after the other. Then all hosts tell each other whether they are connected.
+ *
+ * A host that has no connection after CONNECT_MS gives up, because packets to an address that a firewall
+ * protects are lost without an answer. Host 0 waits for all pending connections together, so one that is
+ * silent delays no other. */
 #include "hosts/star.h"
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
@@ -17,193 +22,189 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CONNECT_MS     5000
 #define ADDRESS_MS     1500
 #define MOST_ADDRESSES 16
+#define MOST_STRANGERS 64 /* connections that wait at a time, beside those of the hosts */
 
+struct token {
+    unsigned char byte[16];
+};
+
+/* An address of a host. The port is set if host 0 listens there. It is in network byte order, like the
+ * bytes. */
 struct address {
-    sa_family_t family;
-    uint16_t unused;
+    sa_family_t family; /* AF_INET or AF_INET6 */
+    uint16_t port;
     uint32_t scope;
     unsigned char bytes[16];
 };
 
-/* What host 0 says to the others. */
-struct invitation {
-    unsigned char token[16];
-    char boot[40]; /* equal in all processes of a machine */
-    uint32_t addresses;
-    uint16_t port; /* 0 if host 0 cannot listen */
-    uint16_t unused;
+struct address_list {
+    uint32_t count;
     struct address address[MOST_ADDRESSES];
+};
+
+/* Where a host is. Hosts with the same boot and network have the same loopback address. */
+struct machine {
+    char boot[40];
+    uint64_t network; /* the network namespace */
+};
+
+/* What a host says to all others. Host 0 has no tokens. */
+struct presentation {
+    struct token shows, awaits; /* what this host shows to host 0, and what it awaits as an answer */
+    uint32_t has_tokens;
+    struct machine machine;
+    struct address_list addresses;
 };
 
 /* What a host says first on its connection. */
 struct hello {
-    unsigned char token[16];
+    struct token token;
     uint32_t host;
+};
+
+/* How the connecting went on a host. */
+struct outcome {
+    uint32_t connected;
+    uint32_t lacks_descriptors;
 };
 
 /* -- small parts -- */
 
-static void read_boot(char boot[40])
+/* Takes the same time whichever bytes differ, so that a stranger cannot find a token byte by byte. */
+static bool are_equal(const struct token *a, const struct token *b)
 {
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    memset(boot, 0, 40);
-    if (file == NULL)
-        return;
-    (void)!fread(boot, 1, 39, file);
-    fclose(file);
+    unsigned differ = 0;
+    for (size_t i = 0; i < sizeof a->byte; i++)
+        differ |= (unsigned)(a->byte[i] ^ b->byte[i]);
+    return differ == 0;
 }
 
-/* -- host 0 -- */
+static bool make_token(struct token *token)
+{
+    return getrandom(token->byte, sizeof token->byte, 0) == (ssize_t)sizeof token->byte;
+}
 
-static void list_addresses(struct invitation *out)
+/* Called after a system call has failed. */
+static void note_failure(struct outcome *outcome)
+{
+    if (errno == EMFILE || errno == ENFILE)
+        outcome->lacks_descriptors = 1;
+}
+
+static void find_machine(struct machine *machine, struct outcome *outcome)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    struct stat network;
+    *machine = (struct machine){ .network = 0 };
+    if (file != NULL) {
+        (void)!fread(machine->boot, 1, sizeof machine->boot - 1, file);
+        fclose(file);
+    } else {
+        note_failure(outcome);
+    }
+    if (stat("/proc/self/ns/net", &network) == 0)
+        machine->network = network.st_ino;
+}
+
+static bool is_same_machine(const struct presentation *a, const struct presentation *b)
+{
+    return a->machine.boot[0] != '\0' && memcmp(&a->machine, &b->machine, sizeof a->machine) == 0;
+}
+
+static bool is_same_address(const struct address *a, const struct address *b)
+{
+    return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+static bool has_address(const struct address_list *list, const struct address *a)
+{
+    uint32_t i = 0;
+    while (i < list->count && !is_same_address(&list->address[i], a))
+        i++;
+    return i < list->count;
+}
+
+static void add_address(struct address_list *list, const struct address *a)
+{
+    if (list->count < MOST_ADDRESSES && !has_address(list, a))
+        list->address[list->count++] = *a;
+}
+
+/* Returns the length of the system's form of an address. */
+static socklen_t to_system(const struct address *a, struct sockaddr_storage *out)
+{
+    memset(out, 0, sizeof *out);
+    if (a->family == AF_INET) {
+        struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)out;
+        *v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = a->port };
+        memcpy(&v4->sin_addr, a->bytes, sizeof v4->sin_addr);
+        return sizeof *v4;
+    }
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)out;
+    *v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = a->port, .sin6_scope_id = a->scope };
+    memcpy(&v6->sin6_addr, a->bytes, sizeof v6->sin6_addr);
+    return sizeof *v6;
+}
+
+static bool from_system(const struct sockaddr *from, struct address *out)
+{
+    *out = (struct address){ .family = from->sa_family };
+    if (from->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)from;
+        memcpy(out->bytes, &v4->sin_addr, sizeof v4->sin_addr);
+        out->port = v4->sin_port;
+        return true;
+    }
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)from;
+    if (from->sa_family != AF_INET6)
+        return false;
+    memcpy(out->bytes, &v6->sin6_addr, sizeof v6->sin6_addr);
+    out->port = v6->sin6_port;
+    out->scope = v6->sin6_scope_id;
+    return !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr); /* its scope has no meaning on another host */
+}
+
+static void find_addresses(struct address_list *out, struct outcome *outcome)
 {
     struct ifaddrs *all = NULL;
-    if (getifaddrs(&all) != 0)
+    struct address found;
+    if (getifaddrs(&all) != 0) {
+        note_failure(outcome);
         return;
-    for (const struct ifaddrs *a = all; a != NULL && out->addresses < MOST_ADDRESSES; a = a->ifa_next) {
-        struct address *to = &out->address[out->addresses];
-        if (a->ifa_addr == NULL || (a->ifa_flags & IFF_UP) == 0 || (a->ifa_flags & IFF_LOOPBACK) != 0)
-            continue;
-        if (a->ifa_addr->sa_family == AF_INET) {
-            const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)a->ifa_addr;
-            *to = (struct address){ .family = AF_INET };
-            memcpy(to->bytes, &v4->sin_addr, sizeof v4->sin_addr);
-            out->addresses++;
-        } else if (a->ifa_addr->sa_family == AF_INET6) {
-            const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)a->ifa_addr;
-            if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
-                continue; /* its scope has no meaning on another host */
-            *to = (struct address){ .family = AF_INET6, .scope = v6->sin6_scope_id };
-            memcpy(to->bytes, &v6->sin6_addr, sizeof v6->sin6_addr);
-            out->addresses++;
-        }
     }
+    for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next)
+        if (a->ifa_addr != NULL && (a->ifa_flags & IFF_UP) != 0 && (a->ifa_flags & IFF_LOOPBACK) == 0 &&
+            from_system(a->ifa_addr, &found))
+            add_address(out, &found);
     freeifaddrs(all);
 }
 
-/* Listens on all interfaces, because host 0 does not know through which one the others come. Returns -1 if
- * that is not possible. */
-static int begin_to_listen(uint32_t hosts, struct invitation *out)
+static int make_socket(sa_family_t family, int type, struct outcome *outcome)
 {
-    struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
-    struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_addr = { .s_addr = htonl(INADDR_ANY) } };
-    socklen_t length = sizeof any;
-    int off = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0) {
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    } else { /* a machine without IPv6 */
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        memcpy(&any, &any4, sizeof any4);
-        length = sizeof any4;
-    }
+    int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return -1;
-    if (getrandom(out->token, sizeof out->token, 0) != (ssize_t)sizeof out->token ||
-        bind(fd, (struct sockaddr *)(void *)&any, length) != 0 || listen(fd, (int)hosts) != 0 ||
-        getsockname(fd, (struct sockaddr *)(void *)&any, &length) != 0) {
-        close(fd);
-        return -1;
-    }
-    out->port = any.sin6_port; /* at the same place in both kinds of address */
-    list_addresses(out);
+        note_failure(outcome);
     return fd;
 }
 
-/* Lets one connection in, if it shows the token. */
-static void let_in(const ditto_cluster *cluster, int listening, const struct invitation *invitation, int *fd,
-                   uint32_t *count)
+static void set_options(int fd)
 {
-    struct dti_deadline soon = { .timeout_ms = ADDRESS_MS };
-    struct hello hello;
-    int accepted = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (accepted < 0)
-        return;
-    unsigned char yes = 1;
-    if (!dti_socket_receive(accepted, &hello, sizeof hello, &soon) ||
-        memcmp(hello.token, invitation->token, sizeof hello.token) != 0 || hello.host == 0 ||
-        hello.host >= cluster->wire.num_hosts || fd[hello.host] >= 0 ||
-        !dti_socket_send(accepted, &yes, 1, &soon)) {
-        close(accepted);
-        return;
-    }
-    dti_socket_set_options(accepted);
-    dti_socket_limit_unacknowledged(accepted);
-    fd[hello.host] = accepted;
-    ++*count;
+    dti_socket_set_options(fd);
+    dti_socket_limit_unacknowledged(fd);
 }
 
-static void let_all_in(const ditto_cluster *cluster, int listening, const struct invitation *invitation,
-                       int *fd)
-{
-    struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
-    uint32_t count = 1;
-    (void)dti_deadline_at(&deadline); /* one limit for all hosts */
-    while (listening >= 0 && count < cluster->wire.num_hosts && dti_socket_wait(listening, POLLIN, &deadline))
-        let_in(cluster, listening, invitation, fd, &count);
-}
-
-/* -- the other hosts -- */
-
-static int connect_to(const ditto_cluster *cluster, const struct invitation *invitation,
-                      const struct address *a, const struct dti_deadline *deadline)
-{
-    struct dti_deadline soon = { .timeout_ms = ADDRESS_MS };
-    struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = invitation->port };
-    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-                               .sin6_port = invitation->port,
-                               .sin6_scope_id = a->scope };
-    bool is_v4 = a->family == AF_INET;
-    int failed = 0, fd = socket(a->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    socklen_t length = sizeof failed;
-    struct hello hello = { .host = cluster->wire.host };
-    unsigned char yes = 0;
-    if (fd < 0)
-        return -1;
-    memcpy(&v4.sin_addr, a->bytes, sizeof v4.sin_addr);
-    memcpy(&v6.sin6_addr, a->bytes, sizeof v6.sin6_addr);
-    memcpy(hello.token, invitation->token, sizeof hello.token);
-    int begun = connect(fd, is_v4 ? (struct sockaddr *)(void *)&v4 : (struct sockaddr *)(void *)&v6,
-                        is_v4 ? sizeof v4 : sizeof v6);
-    bool connected = (begun == 0 || errno == EINPROGRESS) && dti_socket_wait(fd, POLLOUT, &soon) &&
-                     getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &length) == 0 && failed == 0;
-    /* Host 0 lets in one host after the other, so its answer may come much later. */
-    if (connected && dti_socket_send(fd, &hello, sizeof hello, deadline) &&
-        dti_socket_receive(fd, &yes, 1, deadline) && yes == 1) {
-        dti_socket_set_options(fd);
-        dti_socket_limit_unacknowledged(fd);
-        return fd;
-    }
-    close(fd);
-    return -1;
-}
-
-static int connect_to_host_0(const ditto_cluster *cluster, const struct invitation *invitation)
-{
-    struct address here = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
-    char boot[40];
-    int fd = -1;
-    struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
-    uint64_t end = dti_deadline_at(&deadline);
-    read_boot(boot);
-    if (invitation->port == 0)
-        return -1;
-    if (memcmp(boot, invitation->boot, sizeof boot) == 0)
-        fd = connect_to(cluster, invitation, &here, &deadline);
-    for (uint32_t i = 0; fd < 0 && i < invitation->addresses && i < MOST_ADDRESSES && dti_now_ns() < end; i++)
-        fd = connect_to(cluster, invitation, &invitation->address[i], &deadline);
-    return fd;
-}
-
-/* -- both -- */
-
+/* All hosts call it. */
 static ditto_status exchange(ditto_cluster *cluster, size_t payload_bytes, uint32_t timeout_ms)
 {
     struct dti_limits limits = { .deadline = { .timeout_ms = timeout_ms } };
@@ -227,41 +228,312 @@ static ditto_status exchange(ditto_cluster *cluster, size_t payload_bytes, uint3
     return dti_error_get()->status;
 }
 
-ditto_status dti_star_connect(ditto_cluster *cluster, uint32_t timeout_ms, int *fd, bool *all_connected)
+/* -- host 0 -- */
+
+static const struct address loopback = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
+
+/* Adds the address from which the system would send to `there`. Nothing is sent. */
+static void add_source(const struct address *there, struct address_list *sources, struct outcome *outcome)
 {
-    struct invitation invitation = { .port = 0 };
+    struct address to = *there, source;
+    struct sockaddr_storage system;
+    to.port = htons(9); /* any */
+    int fd = make_socket(to.family, SOCK_DGRAM, outcome);
+    if (fd < 0)
+        return;
+    socklen_t length = to_system(&to, &system);
+    if (connect(fd, (struct sockaddr *)&system, length) == 0) {
+        length = sizeof system;
+        if (getsockname(fd, (struct sockaddr *)&system, &length) == 0 &&
+            from_system((struct sockaddr *)&system, &source))
+            add_address(sources, &source);
+    }
+    close(fd);
+}
+
+/* The tokens of a host. */
+struct expected {
+    struct token shows, awaits;
+    bool is_there;
+};
+
+/* Reads what the other hosts have said: their tokens, and where they are. Lists the addresses by which they
+ * reach this one. An address that another host has, too, leads back to this host, and is left out. */
+static void read_presentations(const ditto_cluster *cluster, struct expected *expected,
+                               struct address_list *ways, struct outcome *outcome)
+{
+    struct presentation own, theirs;
+    memcpy(&own, dti_header_in(cluster, 0), sizeof own);
+    for (uint32_t h = 1; h < cluster->wire.num_hosts; h++) {
+        memcpy(&theirs, dti_header_in(cluster, h), sizeof theirs);
+        expected[h] = (struct expected){ theirs.shows, theirs.awaits, theirs.has_tokens == 1 };
+        if (is_same_machine(&own, &theirs))
+            add_address(ways, &loopback);
+        for (uint32_t i = 0;
+             !is_same_machine(&own, &theirs) && i < theirs.addresses.count && i < MOST_ADDRESSES; i++)
+            if (!has_address(&own.addresses, &theirs.addresses.address[i]))
+                add_source(&theirs.addresses.address[i], ways, outcome);
+    }
+}
+
+/* Listens on the address, and sets its port. Returns -1 if that is not possible. The system keeps as many
+ * connections as it can until they are accepted, so that strangers do not fill up the room of hosts. */
+static int listen_on(struct address *a, struct outcome *outcome)
+{
+    struct sockaddr_storage system;
+    a->port = 0;
+    int fd = make_socket(a->family, SOCK_STREAM, outcome);
+    if (fd < 0)
+        return -1;
+    socklen_t length = to_system(a, &system);
+    if (bind(fd, (struct sockaddr *)&system, length) != 0 || listen(fd, SOMAXCONN) != 0 ||
+        getsockname(fd, (struct sockaddr *)&system, &length) != 0 ||
+        !from_system((struct sockaddr *)&system, a)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* A connection that has not shown its token yet. */
+struct pending {
+    int fd;
+    size_t got; /* bytes of `hello` */
+    struct hello hello;
+    uint64_t until_ns;
+};
+
+struct door {
+    struct expected *expected; /* [hosts] */
+    uint32_t hosts;
+    int listening[MOST_ADDRESSES];
+    uint32_t num_listening;
+    struct pending *pending; /* [capacity] the oldest one first */
+    struct pollfd *polled;   /* [MOST_ADDRESSES + capacity] */
+    uint32_t count, capacity;
+    int *fd;            /* [hosts] of the hosts that are in */
+    uint32_t connected; /* how many that are */
+    struct outcome *outcome;
+};
+
+static void drop(struct door *d, uint32_t i)
+{
+    if (d->pending[i].fd >= 0)
+        close(d->pending[i].fd);
+    d->count--;
+    memmove(&d->pending[i], &d->pending[i + 1], (d->count - i) * sizeof d->pending[0]);
+}
+
+/* Lets a host in if it shows its token, which is accepted once. */
+static void judge(struct door *d, struct pending *p)
+{
+    uint32_t host = p->hello.host;
+    if (host == 0 || host >= d->hosts || d->fd[host] >= 0)
+        return;
+    const struct expected *expected = &d->expected[host];
+    if (!expected->is_there || !are_equal(&p->hello.token, &expected->shows) ||
+        send(p->fd, &expected->awaits, sizeof expected->awaits, MSG_NOSIGNAL) !=
+            (ssize_t)sizeof expected->awaits)
+        return;
+    set_options(p->fd);
+    d->fd[host] = p->fd;
+    d->connected++;
+    p->fd = -1;
+}
+
+/* Reads from a pending connection. Returns false if it is done with. */
+static bool read_hello(struct door *d, struct pending *p)
+{
+    ssize_t got = recv(p->fd, (char *)&p->hello + p->got, sizeof p->hello - p->got, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
+        return true;
+    if (got <= 0)
+        return false;
+    p->got += (size_t)got;
+    if (p->got < sizeof p->hello)
+        return true;
+    judge(d, p);
+    return false;
+}
+
+/* Reads from all pending connections, and drops those that are done with or have been silent for too long. */
+static void read_all(struct door *d)
+{
+    uint64_t now = dti_now_ns();
+    for (uint32_t i = d->count; i-- > 0;)
+        if (!read_hello(d, &d->pending[i]) || now >= d->pending[i].until_ns)
+            drop(d, i);
+}
+
+/* Accepts what has come. If there is no room for another connection, the oldest one that has not said its
+ * token makes room. A host that is dropped tries again. */
+static void accept_all(struct door *d, int listening)
+{
+    for (;;) {
+        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        bool is_full = fd < 0 && (errno == EMFILE || errno == ENFILE) && d->count > 0;
+        if (fd < 0 && !is_full) {
+            note_failure(d->outcome);
+            return;
+        }
+        if (is_full || d->count == d->capacity)
+            read_all(d);
+        if (d->count > 0 && (is_full || d->count == d->capacity))
+            drop(d, 0);
+        if (fd >= 0)
+            d->pending[d->count++] = (struct pending){
+                .fd = fd, .until_ns = dti_now_ns() + ADDRESS_MS * UINT64_C(1000000)
+            };
+    }
+}
+
+static void let_all_in(struct door *d)
+{
+    uint64_t now = dti_now_ns(), end = now + CONNECT_MS * UINT64_C(1000000);
+    while (d->connected + 1 < d->hosts && d->num_listening > 0 && !d->outcome->lacks_descriptors &&
+           now < end) {
+        for (uint32_t i = 0; i < d->num_listening; i++)
+            d->polled[i] = (struct pollfd){ .fd = d->listening[i], .events = POLLIN };
+        for (uint32_t i = 0; i < d->count; i++)
+            d->polled[d->num_listening + i] = (struct pollfd){ .fd = d->pending[i].fd, .events = POLLIN };
+        (void)poll(d->polled, d->num_listening + d->count, 100);
+        now = dti_now_ns();
+        read_all(d);
+        for (uint32_t i = 0; i < d->num_listening; i++)
+            if (d->polled[i].revents != 0)
+                accept_all(d, d->listening[i]);
+    }
+    while (d->count > 0)
+        drop(d, d->count - 1);
+}
+
+/* Listens, says where, and lets the hosts in. */
+static ditto_status invite(ditto_cluster *cluster, uint32_t timeout_ms, int *fd, struct outcome *outcome)
+{
+    struct address_list ways = { .count = 0 };
+    struct door d = { .hosts = cluster->wire.num_hosts, .fd = fd, .outcome = outcome };
+    d.capacity = d.hosts + MOST_STRANGERS;
+    d.expected = calloc(d.hosts, sizeof *d.expected);
+    d.pending = calloc(d.capacity, sizeof *d.pending);
+    d.polled = calloc(MOST_ADDRESSES + d.capacity, sizeof *d.polled);
+    if (d.expected != NULL && d.pending != NULL && d.polled != NULL)
+        read_presentations(cluster, d.expected, &ways, outcome);
+    for (uint32_t i = 0; i < ways.count;) {
+        d.listening[d.num_listening] = listen_on(&ways.address[i], outcome);
+        if (d.listening[d.num_listening] >= 0) {
+            d.num_listening++;
+            i++;
+        } else {
+            ways.address[i] = ways.address[--ways.count];
+        }
+    }
+    memcpy(dti_header_out(cluster), &ways, sizeof ways);
+    ditto_status status = exchange(cluster, sizeof ways, timeout_ms);
+    if (status == DITTO_OK)
+        let_all_in(&d);
+    for (uint32_t i = 0; i < d.num_listening; i++)
+        close(d.listening[i]);
+    free(d.expected);
+    free(d.pending);
+    free(d.polled);
+    outcome->connected = d.connected;
+    return status;
+}
+
+/* -- the other hosts -- */
+
+static int connect_to(const ditto_cluster *cluster, const struct presentation *own, const struct address *a,
+                      const struct dti_deadline *deadline, struct outcome *outcome)
+{
+    struct dti_deadline soon = { .timeout_ms = ADDRESS_MS };
+    struct hello hello = { .token = own->shows, .host = cluster->wire.host };
+    struct sockaddr_storage system;
+    struct token answer;
+    int failed = 0, fd = make_socket(a->family, SOCK_STREAM, outcome);
+    socklen_t length = to_system(a, &system), failed_length = sizeof failed;
+    if (fd < 0)
+        return -1;
+    int begun = connect(fd, (struct sockaddr *)&system, length);
+    if ((begun == 0 || errno == EINPROGRESS) && dti_socket_wait(fd, POLLOUT, &soon) &&
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &failed_length) == 0 && failed == 0 &&
+        dti_socket_send(fd, &hello, sizeof hello, deadline) &&
+        dti_socket_receive(fd, &answer, sizeof answer, deadline) && are_equal(&answer, &own->awaits)) {
+        set_options(fd);
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+static int try_all(const ditto_cluster *cluster, const struct presentation *own,
+                   const struct address_list *ways, const struct dti_deadline *deadline,
+                   struct outcome *outcome)
+{
+    int fd = -1;
+    for (uint32_t i = 0; fd < 0 && i < ways->count; i++)
+        if (ways->address[i].family == AF_INET || ways->address[i].family == AF_INET6)
+            fd = connect_to(cluster, own, &ways->address[i], deadline, outcome);
+    return fd;
+}
+
+static ditto_status accept_invitation(ditto_cluster *cluster, const struct presentation *own,
+                                      uint32_t timeout_ms, int *fd, struct outcome *outcome)
+{
+    struct address_list ways;
+    struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
+    DTI_TRY(exchange(cluster, 0, timeout_ms));
+    memcpy(&ways, dti_header_in(cluster, 0), sizeof ways);
+    uint64_t end = dti_deadline_at(&deadline); /* one limit for all tries */
+    bool can_try = own->has_tokens && ways.count > 0 && ways.count <= MOST_ADDRESSES;
+    while (can_try && *fd < 0 && dti_now_ns() < end && !outcome->lacks_descriptors) {
+        *fd = try_all(cluster, own, &ways, &deadline, outcome);
+        if (*fd < 0)
+            nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    }
+    outcome->connected = *fd >= 0;
+    return DITTO_OK;
+}
+
+/* -- both -- */
+
+/* Says to all hosts whether this one has its connections. *all_connected, and the error, are equal on all. */
+static ditto_status compare_outcomes(ditto_cluster *cluster, uint32_t timeout_ms, const struct outcome *own,
+                                     bool *all_connected)
+{
     uint32_t hosts = cluster->wire.num_hosts;
-    int listening = -1;
-    _Static_assert(sizeof invitation <= DTI_HEADER_PAYLOAD, "an invitation rides behind a header");
-    for (uint32_t h = 0; h < hosts; h++)
-        fd[h] = -1;
-    if (cluster->wire.host == 0) {
-        read_boot(invitation.boot);
-        listening = begin_to_listen(hosts, &invitation);
-        memcpy(dti_header_out(cluster), &invitation, sizeof invitation);
-    }
-    ditto_status status = exchange(cluster, cluster->wire.host == 0 ? sizeof invitation : 0, timeout_ms);
-    if (status == DITTO_OK && cluster->wire.host == 0) {
-        let_all_in(cluster, listening, &invitation, fd);
-    } else if (status == DITTO_OK) {
-        memcpy(&invitation, dti_header_in(cluster, 0), sizeof invitation);
-        fd[0] = connect_to_host_0(cluster, &invitation);
-    }
-    if (listening >= 0)
-        close(listening);
-    if (status != DITTO_OK)
-        return status;
-    uint32_t connected = 0;
-    for (uint32_t h = 0; h < hosts; h++)
-        connected += fd[h] >= 0;
-    memcpy(dti_header_out(cluster), &connected, sizeof connected);
+    struct outcome outcome;
+    memcpy(dti_header_out(cluster), own, sizeof *own);
     /* Another host may have tried for CONNECT_MS. */
     timeout_ms = timeout_ms < UINT32_MAX - CONNECT_MS ? timeout_ms + CONNECT_MS : timeout_ms;
-    DTI_TRY(exchange(cluster, sizeof connected, timeout_ms));
+    DTI_TRY(exchange(cluster, sizeof *own, timeout_ms));
     *all_connected = true;
     for (uint32_t h = 0; h < hosts; h++) {
-        memcpy(&connected, dti_header_in(cluster, h), sizeof connected);
-        *all_connected &= connected == (h == 0 ? hosts - 1 : 1);
+        memcpy(&outcome, dti_header_in(cluster, h), sizeof outcome);
+        if (outcome.lacks_descriptors)
+            return DTI_FAIL(DITTO_ERR_SYSTEM,
+                            "host %u has no file descriptor left for the life line, which needs one for each "
+                            "of %u hosts: raise its limit (ulimit -n), or switch the option life_line off on "
+                            "all hosts",
+                            h, h == 0 ? hosts : 1);
+        *all_connected &= outcome.connected == (h == 0 ? hosts - 1 : 1);
     }
     return DITTO_OK;
+}
+
+ditto_status dti_star_connect(ditto_cluster *cluster, uint32_t timeout_ms, int *fd, bool *all_connected)
+{
+    struct presentation own = { .has_tokens = 0 };
+    struct outcome outcome = { .connected = 0 };
+    bool is_host_0 = cluster->wire.host == 0;
+    _Static_assert(sizeof own <= DTI_HEADER_PAYLOAD, "a presentation rides behind a header");
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
+        fd[h] = -1;
+    find_machine(&own.machine, &outcome);
+    find_addresses(&own.addresses, &outcome);
+    own.has_tokens = !is_host_0 && make_token(&own.shows) && make_token(&own.awaits);
+    memcpy(dti_header_out(cluster), &own, sizeof own);
+    DTI_TRY(exchange(cluster, sizeof own, timeout_ms));
+    DTI_TRY(is_host_0 ? invite(cluster, timeout_ms, fd, &outcome)
+                      : accept_invitation(cluster, &own, timeout_ms, &fd[0], &outcome));
+    return compare_outcomes(cluster, timeout_ms, &outcome, all_connected);
 }
