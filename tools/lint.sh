@@ -152,6 +152,18 @@ sources() { git ls-files --cached --others --exclude-standard 'src/*.c'; }
 echo "lint: the binary interface keeps what programs use"
 sh tools/abi.sh || complain "the binary interface"
 
+echo "lint: commits since main"
+# In a clone of main there are none, so the last one is looked at.
+since=$(git merge-base origin/main HEAD 2>/dev/null || true)
+[ -n "$since" ] && [ "$since" != "$(git rev-parse HEAD)" ] || since=HEAD~1
+for commit in $(git rev-list --no-merges "$since..HEAD" 2>/dev/null); do
+    subject=$(git log -1 --format=%s "$commit")
+    [ "${#subject}" -le 72 ] || complain "the subject of $commit has more than 72 columns: $subject"
+    echo "$subject" | grep -qE '^[a-z][a-z0-9_ /.-]*: .' ||
+        complain "the subject of $commit has no area: $subject"
+    [ -n "$(git log -1 --format=%b "$commit")" ] || complain "$commit says no reason: $subject"
+done
+
 echo "lint: packages"
 python3 tests/tools/check_packages.py || complain "lists of packages differ"
 
