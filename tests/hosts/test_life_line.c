@@ -121,7 +121,7 @@ static void *look_for_ports(void *argument)
     struct strangers *s = argument;
     while (!atomic_load(&s->ends))
         for (int fd = 3; fd < 64 && s->count < MOST_STRANGERS; fd++) {
-            struct sockaddr_in address;
+            struct sockaddr_in address = { .sin_family = AF_UNSPEC };
             int listens = 0;
             socklen_t bytes = sizeof listens, length = sizeof address;
             if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) != 0 || !listens)
