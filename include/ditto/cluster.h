@@ -139,7 +139,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wi
  *  @param cluster  the cluster; NULL is allowed
  *  @retval DITTO_OK            the cluster and its wire are destroyed
  *  @retval DITTO_ERR_BUSY      a strategy uses the cluster: destroy it first. The cluster stays
-  *  @retval DITTO_ERR_INVALID   over MPI: MPI was finalized before. The cluster is destroyed, but its memory is
+ *  @retval DITTO_ERR_INVALID   over MPI: MPI was finalized before. The cluster is destroyed, but its memory is
  *                              not freed
  *  @retval DITTO_ERR_POISONED  a message to or from a host that did not answer is unfinished. The cluster is
  *                              destroyed, but the memory of the message and the wire are not freed. A wire

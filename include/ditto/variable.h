@@ -310,8 +310,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_varia
  *  through the pointer of ditto_component are not counted, but the call of ditto_component is.
  *
  *  @param variable  the variable
- *  @return the number; 0 for NULL, if the strategy was destroyed, and if another host that has shards of the
- *          variable does not answer
+ *  @return the number; 0 for NULL, and if the strategy was destroyed
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);

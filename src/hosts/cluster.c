@@ -103,6 +103,12 @@ static ditto_status check_greeting(const struct greetings *g, uint32_t host)
             "do not belong together",
             host, (int)sizeof theirs->name, theirs->name, theirs->host, theirs->num_hosts, own->host,
             own->name, own->num_hosts);
+    return DITTO_OK;
+}
+
+static ditto_status check_life_line(const struct greetings *g, uint32_t host)
+{
+    const struct greeting *own = &g->own, *theirs = &g->with[host].theirs;
     if (theirs->life_line != own->life_line)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
@@ -134,6 +140,10 @@ static ditto_status greet_all(struct greetings *g, bool life_line, uint32_t time
         memcpy(cluster->name[h], g->with[h].theirs.name, sizeof cluster->name[h]);
         cluster->name[h][DTI_HOST_NAME_BYTES - 1] = '\0';
     }
+    /* Checked last, so that all hosts find the same error. */
+    for (uint32_t h = 0; h < hosts; h++)
+        if (h != cluster->wire.host)
+            DTI_TRY(check_life_line(g, h));
     return DITTO_OK;
 }
 
@@ -274,7 +284,7 @@ ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
             cluster->wire.destroy(cluster->wire.user);
             return DITTO_OK;
         }
-        if (status != DITTO_OK)
+        if (status == DITTO_ERR_INVALID)
             return status;
         return DTI_FAIL(
             DITTO_ERR_POISONED,

@@ -351,29 +351,32 @@ static void release(struct dti_life_line *l)
     free(l);
 }
 
-/* Starts the thread. fd[h] is the connection with host h, or -1. */
-static struct dti_life_line *start(ditto_cluster *cluster, const int *fd)
+/* Starts the thread. fd[h] is the connection with host h, or -1. `end` is the thread's eventfd. On failure
+ * the descriptors stay the caller's. */
+static struct dti_life_line *start(ditto_cluster *cluster, const int *fd, int end)
 {
     struct dti_life_line *l = calloc(1, sizeof *l);
     if (l == NULL)
         return NULL;
     l->cluster = cluster;
-    l->end = eventfd(0, EFD_CLOEXEC);
+    l->end = -1;
     l->connection = calloc(cluster->wire.num_hosts, sizeof *l->connection);
     l->polled = calloc((size_t)cluster->wire.num_hosts + 1, sizeof *l->polled);
     l->is_lost = calloc(cluster->wire.num_hosts, sizeof *l->is_lost);
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->sending, NULL);
-    if (l->end < 0 || l->connection == NULL || l->polled == NULL || l->is_lost == NULL) {
+    if (l->connection == NULL || l->polled == NULL || l->is_lost == NULL) {
         release(l);
         return NULL;
     }
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         if (fd[h] >= 0)
             l->connection[l->connections++] = (struct connection){ .fd = fd[h], .host = h };
+    l->end = end;
     if (dti_host_thread_start(&l->thread, "ditto-life", watch, l) == 0)
         return l;
-    l->connections = 0; /* the caller closes them */
+    l->end = -1;
+    l->connections = 0;
     release(l);
     return NULL;
 }
@@ -385,9 +388,14 @@ ditto_status dti_life_line_make(ditto_cluster *cluster, uint32_t timeout_ms)
     int *fd = malloc(hosts * sizeof *fd);
     if (fd == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for connections of %u hosts", hosts);
-    ditto_status status = dti_star_connect(cluster, timeout_ms, fd, &all_connected);
-    if (all_connected && status == DITTO_OK)
-        cluster->life_line = start(cluster, fd);
+    /* Made first: if there is no descriptor left for it, all hosts must know. */
+    int end = eventfd(0, EFD_CLOEXEC);
+    bool lacks_descriptors = end < 0 && (errno == EMFILE || errno == ENFILE);
+    ditto_status status = dti_star_connect(cluster, timeout_ms, lacks_descriptors, fd, &all_connected);
+    if (end >= 0 && all_connected && status == DITTO_OK)
+        cluster->life_line = start(cluster, fd, end);
+    if (end >= 0 && cluster->life_line == NULL)
+        close(end);
     for (uint32_t h = 0; cluster->life_line == NULL && h < hosts; h++) {
         struct connection c = { .fd = fd[h], .host = h };
         if (c.fd < 0)

@@ -117,9 +117,15 @@ static void find_machine(struct machine *machine, struct outcome *outcome)
         machine->network = network.st_ino;
 }
 
+/* In some sandboxes a host does not know where it is. */
+static bool knows_machine(const struct presentation *p)
+{
+    return p->machine.boot[0] != '\0' && p->machine.network != 0;
+}
+
 static bool is_same_machine(const struct presentation *a, const struct presentation *b)
 {
-    return a->machine.boot[0] != '\0' && memcmp(&a->machine, &b->machine, sizeof a->machine) == 0;
+    return knows_machine(a) && memcmp(&a->machine, &b->machine, sizeof a->machine) == 0;
 }
 
 static bool is_same_address(const struct address *a, const struct address *b)
@@ -258,7 +264,7 @@ struct expected {
 };
 
 /* Reads what the other hosts have said: their tokens, and where they are. Lists the addresses by which they
- * reach this one. An address that another host has, too, leads back to this host, and is left out. */
+ * reach this one. An address that another machine has, too, leads back to this host, and is left out. */
 static void read_presentations(const ditto_cluster *cluster, struct expected *expected,
                                struct address_list *ways, struct outcome *outcome)
 {
@@ -267,11 +273,13 @@ static void read_presentations(const ditto_cluster *cluster, struct expected *ex
     for (uint32_t h = 1; h < cluster->wire.num_hosts; h++) {
         memcpy(&theirs, dti_header_in(cluster, h), sizeof theirs);
         expected[h] = (struct expected){ theirs.shows, theirs.awaits, theirs.has_tokens == 1 };
-        if (is_same_machine(&own, &theirs))
+        if (is_same_machine(&own, &theirs)) {
             add_address(ways, &loopback);
-        for (uint32_t i = 0;
-             !is_same_machine(&own, &theirs) && i < theirs.addresses.count && i < MOST_ADDRESSES; i++)
-            if (!has_address(&own.addresses, &theirs.addresses.address[i]))
+            continue;
+        }
+        bool is_other = knows_machine(&own) && knows_machine(&theirs);
+        for (uint32_t i = 0; i < theirs.addresses.count && i < MOST_ADDRESSES; i++)
+            if (!is_other || !has_address(&own.addresses, &theirs.addresses.address[i]))
                 add_source(&theirs.addresses.address[i], ways, outcome);
     }
 }
@@ -352,7 +360,10 @@ static bool read_hello(struct door *d, struct pending *p)
     p->got += (size_t)got;
     if (p->got < sizeof p->hello)
         return true;
-    judge(d, p);
+    /* A host that has given up waiting for this connection tries again with the same token. */
+    char more;
+    if (recv(p->fd, &more, sizeof more, MSG_PEEK | MSG_DONTWAIT) != 0)
+        judge(d, p);
     return false;
 }
 
@@ -366,10 +377,11 @@ static void read_all(struct door *d)
 }
 
 /* Accepts what has come. If there is no room for another connection, the oldest one that has not said its
- * token makes room. A host that is dropped tries again. */
-static void accept_all(struct door *d, int listening)
+ * token makes room. A host that is dropped tries again. There is a limit, because strangers may come faster
+ * than they are accepted. */
+static void accept_some(struct door *d, int listening)
 {
-    for (;;) {
+    for (uint32_t n = 0; n < d->capacity; n++) {
         int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         bool is_full = fd < 0 && (errno == EMFILE || errno == ENFILE) && d->count > 0;
         if (fd < 0 && !is_full) {
@@ -401,7 +413,7 @@ static void let_all_in(struct door *d)
         read_all(d);
         for (uint32_t i = 0; i < d->num_listening; i++)
             if (d->polled[i].revents != 0)
-                accept_all(d, d->listening[i]);
+                accept_some(d, d->listening[i]);
     }
     while (d->count > 0)
         drop(d, d->count - 1);
@@ -443,7 +455,7 @@ static ditto_status invite(ditto_cluster *cluster, uint32_t timeout_ms, int *fd,
 /* -- the other hosts -- */
 
 static int connect_to(const ditto_cluster *cluster, const struct presentation *own, const struct address *a,
-                      const struct dti_deadline *deadline, struct outcome *outcome)
+                      struct outcome *outcome)
 {
     struct dti_deadline soon = { .timeout_ms = ADDRESS_MS };
     struct hello hello = { .token = own->shows, .host = cluster->wire.host };
@@ -453,11 +465,12 @@ static int connect_to(const ditto_cluster *cluster, const struct presentation *o
     socklen_t length = to_system(a, &system), failed_length = sizeof failed;
     if (fd < 0)
         return -1;
+    (void)dti_deadline_at(&soon); /* one limit for all steps */
     int begun = connect(fd, (struct sockaddr *)&system, length);
     if ((begun == 0 || errno == EINPROGRESS) && dti_socket_wait(fd, POLLOUT, &soon) &&
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &failed_length) == 0 && failed == 0 &&
-        dti_socket_send(fd, &hello, sizeof hello, deadline) &&
-        dti_socket_receive(fd, &answer, sizeof answer, deadline) && are_equal(&answer, &own->awaits)) {
+        dti_socket_send(fd, &hello, sizeof hello, &soon) &&
+        dti_socket_receive(fd, &answer, sizeof answer, &soon) && are_equal(&answer, &own->awaits)) {
         set_options(fd);
         return fd;
     }
@@ -466,13 +479,12 @@ static int connect_to(const ditto_cluster *cluster, const struct presentation *o
 }
 
 static int try_all(const ditto_cluster *cluster, const struct presentation *own,
-                   const struct address_list *ways, const struct dti_deadline *deadline,
-                   struct outcome *outcome)
+                   const struct address_list *ways, uint64_t end, struct outcome *outcome)
 {
     int fd = -1;
-    for (uint32_t i = 0; fd < 0 && i < ways->count; i++)
+    for (uint32_t i = 0; fd < 0 && i < ways->count && dti_now_ns() < end; i++)
         if (ways->address[i].family == AF_INET || ways->address[i].family == AF_INET6)
-            fd = connect_to(cluster, own, &ways->address[i], deadline, outcome);
+            fd = connect_to(cluster, own, &ways->address[i], outcome);
     return fd;
 }
 
@@ -480,13 +492,12 @@ static ditto_status accept_invitation(ditto_cluster *cluster, const struct prese
                                       uint32_t timeout_ms, int *fd, struct outcome *outcome)
 {
     struct address_list ways;
-    struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
     DTI_TRY(exchange(cluster, 0, timeout_ms));
     memcpy(&ways, dti_header_in(cluster, 0), sizeof ways);
-    uint64_t end = dti_deadline_at(&deadline); /* one limit for all tries */
+    uint64_t end = dti_now_ns() + CONNECT_MS * UINT64_C(1000000);
     bool can_try = own->has_tokens && ways.count > 0 && ways.count <= MOST_ADDRESSES;
     while (can_try && *fd < 0 && dti_now_ns() < end && !outcome->lacks_descriptors) {
-        *fd = try_all(cluster, own, &ways, &deadline, outcome);
+        *fd = try_all(cluster, own, &ways, end, outcome);
         if (*fd < 0)
             nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
     }
@@ -503,27 +514,28 @@ static ditto_status compare_outcomes(ditto_cluster *cluster, uint32_t timeout_ms
     uint32_t hosts = cluster->wire.num_hosts;
     struct outcome outcome;
     memcpy(dti_header_out(cluster), own, sizeof *own);
-    /* Another host may have tried for CONNECT_MS. */
-    timeout_ms = timeout_ms < UINT32_MAX - CONNECT_MS ? timeout_ms + CONNECT_MS : timeout_ms;
+    /* Another host may have tried for that long. */
+    uint32_t more_ms = CONNECT_MS + ADDRESS_MS;
+    timeout_ms = timeout_ms < UINT32_MAX - more_ms ? timeout_ms + more_ms : timeout_ms;
     DTI_TRY(exchange(cluster, sizeof *own, timeout_ms));
     *all_connected = true;
     for (uint32_t h = 0; h < hosts; h++) {
         memcpy(&outcome, dti_header_in(cluster, h), sizeof outcome);
         if (outcome.lacks_descriptors)
             return DTI_FAIL(DITTO_ERR_SYSTEM,
-                            "host %u has no file descriptor left for the life line, which needs one for each "
-                            "of %u hosts: raise its limit (ulimit -n), or switch the option life_line off on "
-                            "all hosts",
-                            h, h == 0 ? hosts : 1);
+                            "host %u has no file descriptor left for the life line, which needs %u there: "
+                            "raise the limit (ulimit -n), or switch the option life_line off on all hosts",
+                            h, h == 0 ? hosts + MOST_ADDRESSES : 2);
         *all_connected &= outcome.connected == (h == 0 ? hosts - 1 : 1);
     }
     return DITTO_OK;
 }
 
-ditto_status dti_star_connect(ditto_cluster *cluster, uint32_t timeout_ms, int *fd, bool *all_connected)
+ditto_status dti_star_connect(ditto_cluster *cluster, uint32_t timeout_ms, bool lacks_descriptors, int *fd,
+                              bool *all_connected)
 {
     struct presentation own = { .has_tokens = 0 };
-    struct outcome outcome = { .connected = 0 };
+    struct outcome outcome = { .lacks_descriptors = lacks_descriptors };
     bool is_host_0 = cluster->wire.host == 0;
     _Static_assert(sizeof own <= DTI_HEADER_PAYLOAD, "a presentation rides behind a header");
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)

@@ -11,8 +11,9 @@ struct ditto_cluster;
 
 /* Connects each host with host 0. Every host calls it. On return fd[h] is the connection of this host with
  * host h, or -1. *all_connected, which is equal on all hosts, says whether every host has its connection.
- * Fails as dti_headers_exchange does, and on all hosts with SYSTEM if one has no descriptor left. */
-ditto_status dti_star_connect(struct ditto_cluster *cluster, uint32_t timeout_ms, int *fd,
-                              bool *all_connected);
+ * Fails as dti_headers_exchange does, and on all hosts with SYSTEM if one has no descriptor left.
+ * `lacks_descriptors` says that the caller has found that already. */
+ditto_status dti_star_connect(struct ditto_cluster *cluster, uint32_t timeout_ms, bool lacks_descriptors,
+                              int *fd, bool *all_connected);
 
 #endif

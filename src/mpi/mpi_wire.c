@@ -415,19 +415,25 @@ static bool meet_before_finalize(double end, bool naps)
     return done != 0;
 }
 
-static _Atomic bool is_finalized;
+static _Atomic bool has_ended;
 
-/* Leaves the process if MPI_Finalize does not return. */
+/* Leaves the process if ditto_mpi_end does not return. */
 static void *leave_late(void *code)
 {
     sleep(END_SECONDS);
-    if (atomic_load(&is_finalized))
+    if (atomic_load(&has_ended))
         return NULL;
     fprintf(stderr,
-            "ditto: MPI_Finalize has not returned for %d s, although all processes have come to it. This "
-            "process ends without it\n",
+            "ditto: ditto_mpi_end has not been able to end MPI for %d s. This process ends without it\n",
             END_SECONDS);
     _exit((int)(intptr_t)code);
+}
+
+static void limit_end(int code)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, leave_late, (void *)(intptr_t)code) == 0)
+        pthread_detach(thread);
 }
 
 /* MPICH over the TCP of UCX may wait for ever in MPI_Finalize if another process has gone in before, because
@@ -439,12 +445,9 @@ static void *leave_late(void *code)
 static void finalize_together(int code)
 {
     double end = MPI_Wtime() + END_SECONDS;
-    pthread_t thread;
-    if (meet_before_finalize(end, true) && meet_before_finalize(end, false) &&
-        pthread_create(&thread, NULL, leave_late, (void *)(intptr_t)code) == 0)
-        pthread_detach(thread);
+    if (meet_before_finalize(end, true) && meet_before_finalize(end, false))
+        limit_end(code);
     MPI_Finalize();
-    atomic_store(&is_finalized, true);
 }
 
 int ditto_mpi_end(ditto_status status)
@@ -453,15 +456,19 @@ int ditto_mpi_end(ditto_status status)
     bool abandons = status == DITTO_ERR_TIMED_OUT || status == DITTO_ERR_LOST ||
                     status == DITTO_ERR_POISONED || (status < 0 && wires != 0);
     int initialized, finalized;
-    /* MPI_Abort ends the process without this, and so does leave_late. */
-    (void)fflush(NULL);
     if (status < 0)
         fprintf(stderr, "%s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+    /* A replica that has not returned may hold the lock of a file, for which fflush waits for ever. */
+    if (abandons)
+        limit_end(1);
+    /* MPI_Abort ends the process without this, and so does leave_late. */
+    (void)fflush(NULL);
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     if (initialized && !finalized && abandons)
         MPI_Abort(MPI_COMM_WORLD, 1);
     if (initialized && !finalized)
         finalize_together(status < 0 ? 1 : 0);
+    atomic_store(&has_ended, true);
     return status < 0 ? 1 : 0;
 }

@@ -68,7 +68,7 @@ gone kill DITTO_ERR_LOST 'host 1 .* is gone'
 gone stop DITTO_ERR_TIMED_OUT 'for host 1'
 # What a program has written is not lost, and a cluster that is destroyed too late is an error.
 folder=$(mktemp -d)
-for how in hangs aborts late; do
+for how in hangs aborts locked late; do
     rm -f "$folder"/*
     output=$(start 2 "$ends" "$folder" $how)
     found=$(cat "$folder/0" "$folder/1")
@@ -77,6 +77,8 @@ result 1"
     if [ $how = late ]; then
         [ "$(echo "$found" | grep -c '^DITTO_ERR_INVALID: MPI was finalized')" = 2 ] ||
             complain "ends late: $found; $output"
+    elif [ $how = locked ]; then
+        echo "$output" | grep -q 'ends without it' || complain "ends locked: $output"
     else
         [ "$found" = "$expected" ] || complain "ends $how: the files have \"$found\"; $output"
     fi

@@ -1,9 +1,12 @@
 /* tests/mpi/ends.c - how a program over MPI ends, for check.sh. It writes a file, and leaves it open.
  *     ends FOLDER hangs    MPI_Finalize does not return
  *     ends FOLDER aborts   the program ends with an error after which MPI_Abort is called
+ *     ends FOLDER locked   the same, and a thread holds the lock of another file for ever
  *     ends FOLDER late     the cluster is destroyed after MPI_Finalize */
 #include <ditto/mpi.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +19,17 @@ int MPI_Finalize(void)
     while (hangs)
         pause();
     return PMPI_Finalize();
+}
+
+static _Atomic int is_locked;
+
+static void *lock(void *file)
+{
+    flockfile(file);
+    atomic_store(&is_locked, 1);
+    while (atomic_load(&is_locked))
+        pause();
+    return NULL;
 }
 
 int main(int argc, char **argv)
@@ -38,6 +52,10 @@ int main(int argc, char **argv)
         fprintf(file, "%s: %s\n", ditto_status_name(status), ditto_last_error()->message);
         return 0;
     }
+    pthread_t thread;
+    if (strcmp(argv[2], "locked") == 0 && pthread_create(&thread, NULL, lock, stdin) == 0)
+        while (!atomic_load(&is_locked))
+            usleep(1000);
     hangs = strcmp(argv[2], "hangs") == 0;
     ditto_status status = ditto_cluster_destroy(cluster);
     return ditto_mpi_end(hangs ? status : DITTO_ERR_LOST);

@@ -182,6 +182,8 @@ static ditto_status compare_hosts(ditto_variable *const *variables, uint32_t cou
 static void set_stamps(ditto_optimizer *o, uint64_t stamp)
 {
     o->stamp = stamp;
+    if (stamp == 0)
+        return; /* one host */
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         o->slot[i]->stamp = dti_hash_word(stamp, i + 1);
 }
