@@ -312,21 +312,22 @@ static void a_host_that_fails_ends_the_exchange_of_all(void **state)
     on_hosts(17, 0, fails, NULL);
 }
 
-enum { TIMEOUT_MS = 600 };
+/* Others come after 0.6 or 1.5 of this. A busy machine may delay them by another 0.4. */
+enum { TIMEOUT_MS = 1500 };
 
 /* Most hosts do not hear of the late host directly, and hosts that wait for each other are not late. One of
  * them, host 2, comes after more than half of the time. */
 static ditto_status is_late(struct test_host *host)
 {
     uint32_t late_host = *(const uint32_t *)host->argument, slow_host = 2;
-    for (int i = 0; i < test_trials(2); i++) {
+    for (int i = 0; i < test_trials(1); i++) {
         bool missing[DTI_MAX_HOSTS];
         char text[300] = "", expected[64];
         DITTO_TRY(goes_on(host));
         if (host->host == slow_host)
-            usleep(TIMEOUT_MS * 800);
+            usleep(TIMEOUT_MS * 600);
         if (host->host == late_host)
-            usleep(TIMEOUT_MS * 2500);
+            usleep(TIMEOUT_MS * 1500);
         enum dti_verdict verdict = exchange(host, 3, 0, host->host == slow_host ? 10000 : TIMEOUT_MS);
         if (host->host != late_host && host->host != slow_host && verdict == DTI_HEADERS_LATE) {
             dti_headers_list_missing(host->cluster, missing);
@@ -363,7 +364,7 @@ static void only_the_late_host_is_named(void **state)
 /* The exchange ends well, although the others have asked. The next one takes the questions that are left. */
 static ditto_status is_slow(struct test_host *host)
 {
-    for (int i = 0; i < test_trials(3); i++) {
+    for (int i = 0; i < test_trials(1); i++) {
         DITTO_TRY(goes_on(host));
         if (host->host == 3)
             usleep(TIMEOUT_MS * 600);
@@ -383,10 +384,10 @@ static void a_slow_host_ends_an_exchange_well(void **state)
 /* A host that comes when the others have given up learns of it, although it finds the headers of all. */
 static ditto_status comes_late(struct test_host *host)
 {
-    for (int i = 0; i < test_trials(3); i++) {
+    for (int i = 0; i < test_trials(1); i++) {
         DITTO_TRY(goes_on(host));
         if (host->host == 3)
-            usleep(TIMEOUT_MS * 2000);
+            usleep(TIMEOUT_MS * 1500);
         enum dti_verdict verdict = exchange(host, 3, 0, TIMEOUT_MS);
         if (verdict == DTI_HEADERS_EQUAL)
             verdict = dti_headers_confirm(host->cluster);
