@@ -128,8 +128,8 @@ typedef struct ditto_cluster_options {
  *  On DITTO_OK the cluster owns the wire, and destroys it. On failure the wire stays the caller's.
  *  @par Cost
  *  Four messages to and from each other host, a TCP connection of each host with host 0, and a thread that
- *  sleeps. Host 0 listens until all hosts are connected, at the addresses by which they reach it. The two ends
- *  of a connection show each other random tokens, which went over the wire before. */
+ *  sleeps. Host 0 listens until all hosts are connected, at the addresses by which they reach it. The ends of
+ *  a connection show each other random tokens, which went over the wire before. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wire,
                                                             const ditto_cluster_options *options,
                                                             ditto_cluster **out);
@@ -139,8 +139,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wi
  *  @param cluster  the cluster; NULL is allowed
  *  @retval DITTO_OK            the cluster and its wire are destroyed
  *  @retval DITTO_ERR_BUSY      a strategy uses the cluster: destroy it first. The cluster stays
- *  @retval DITTO_ERR_INVALID   over MPI: MPI was finalized before. The cluster is destroyed, but its memory is
- *                              not freed
+ *  @retval DITTO_ERR_INVALID   over MPI: MPI was finalized before. The cluster is destroyed, but its memory
+ *                              is not freed
  *  @retval DITTO_ERR_POISONED  a message to or from a host that did not answer is unfinished. The cluster is
  *                              destroyed, but the memory of the message and the wire are not freed. A wire
  *                              with DITTO_WIRE_ENDS_TRANSFERS is freed, and the call returns DITTO_OK

@@ -1,7 +1,7 @@
 /* src/hosts/star.c - makes TCP connections between host 0 and all other hosts. See star.h.
  *
- * All hosts tell each other over the wire where they are. Each host but 0 adds two random tokens: it shows one
- * to host 0, and host 0 must answer with the other one, so neither takes a stranger for the other. Host 0
+ * All hosts tell each other over the wire where they are. Each host but 0 adds two random tokens: it shows
+ * one to host 0, and host 0 must answer with the other one, so neither takes a stranger for the other. Host 0
  * listens on those of its addresses from which the system would send to the other hosts, and on no other: on
  * the loopback address alone if all hosts are on its machine. It tells the others these addresses, and they
  * try them one after the other. Then all hosts tell each other whether they are connected.
