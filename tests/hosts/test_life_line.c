@@ -101,10 +101,14 @@ struct strangers {
     bool elsewhere; /* host 0 listened on another address than that of the loopback */
 };
 
-/* Connects to a port of host 0. Some strangers are silent, others say half of a hello, or one with zeros. */
+/* Connects to a port of host 0. Some strangers are silent, others say half of a hello, or that they are host
+ * 1 or 2 and have a token of zeros. */
 static void disturb(struct strangers *s, const struct sockaddr_in *address)
 {
-    static const char zeros[20];
+    const struct {
+        char token[16];
+        uint32_t host;
+    } hello = { .host = 1 + s->count % 2 };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
@@ -113,7 +117,7 @@ static void disturb(struct strangers *s, const struct sockaddr_in *address)
         return;
     }
     if (s->count % 3 > 0)
-        (void)send(fd, zeros, s->count % 3 == 1 ? sizeof zeros : sizeof zeros / 2, MSG_NOSIGNAL);
+        (void)send(fd, &hello, s->count % 3 == 1 ? sizeof hello : sizeof hello / 2, MSG_NOSIGNAL);
     s->fd[s->count++] = fd;
 }
 
