@@ -3,8 +3,8 @@
  * A *host* is one process of a program that runs on several machines, or on several sockets of one. All hosts
  * run the same program and make the same calls in the same order. A *wire* moves bytes between them.
  * ditto/mpi.h has a wire over MPI, which makes the cluster with one call. A program that has another network
- * fills in a ditto_wire itself. docs/cluster.md says which calls all hosts
- * make together, and which concern one host alone. */
+ * fills in a ditto_wire itself. docs/cluster.md says which calls all hosts make together, and which concern
+ * one host alone. */
 #ifndef DITTO_CLUSTER_H
 #define DITTO_CLUSTER_H
 

@@ -60,7 +60,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_mpi_cluster_f(MPI_Fint comm,
  *  error, writes the message of the last error to stderr first. After errors that leave a host behind
  *  (DITTO_ERR_TIMED_OUT, DITTO_ERR_LOST, DITTO_ERR_POISONED), MPI_Finalize might wait for ever, so MPI_Abort
  *  is called instead, which does not return. If all processes have come here and MPI_Finalize does not return
- *  for 5 seconds, the process ends without it, and says so (docs/cluster.md).
+ *  for 5 seconds, the process ends without it, and says so (docs/cluster.md). The same happens after these
+ *  errors if the files cannot be written out, because a replica that has not returned holds the lock of one.
  *
  *  @param status  how the program ends
  *  @return the exit status of the program: 0 if status is DITTO_OK or positive, else 1

@@ -147,12 +147,14 @@ contains
         share = int(c_share(self%handle, int(max(num_replicas, 0), c_int32_t)))
     end function
 
-    ! A cluster with a message that a lost host leaves unfinished is gone after ditto_err_poisoned, too.
+    ! The cluster is gone also if a lost host leaves a message unfinished (ditto_err_poisoned), and if MPI was
+    ! finalized before (ditto_err_invalid).
     subroutine cluster_destroy(self, status)
         class(cluster), intent(inout) :: self
         integer, intent(out) :: status
         status = c_destroy(self%handle)
-        if (status >= 0 .or. status == ditto_err_poisoned) self%handle = c_null_ptr
+        if (status >= 0 .or. status == ditto_err_poisoned .or. status == ditto_err_invalid) &
+            self%handle = c_null_ptr
     end subroutine
 
     ! Finalizes MPI. After an error, writes its message to stderr, and ends the program with the exit status
