@@ -172,13 +172,14 @@ def doubt(machine, key, mode):
     return " ~" if remark_of_quality(machine, key, mode) else ""
 
 
-def side_by_side(machines, wanted, least_share):
+def side_by_side(machines, wanted, least_share, least_machines=1):
     """A table with a group of columns for each mode of each machine. Modes in which less than this share of
-    the rows has a figure are left out."""
+    the rows has a figure, and rows of fewer machines, are left out."""
     keys, heading, places = [], ["work", "replicas"], []
     for machine in machines:
         keys += [key for key in machine.keys
-                 if key not in keys and key[0] not in WITHOUT_MODES + ["skew"] and wanted(key)]
+                 if key not in keys and key[0] not in WITHOUT_MODES + ["skew"] and wanted(key) and
+                 sum(key in other.keys for other in machines) >= least_machines]
     for number, machine in enumerate(machines):
         for mode in machine.mode_numbers():
             found = sum(machine.figure(key, mode, "ditto") is not None for key in keys)
@@ -307,7 +308,7 @@ def main():
     what, machines = sys.argv[1], [Machine(path) for path in sorted(sys.argv[2:])]
     print(legend(machines))
     # The README leaves out modes in which few rows were measured.
-    print(side_by_side(machines, is_main, 0.5) if what == "main" else
+    print(side_by_side(machines, is_main, 0.4, 2) if what == "main" else
           side_by_side(machines, lambda key: True, 0))
     if what == "all":
         for machine in machines:
