@@ -143,7 +143,7 @@ static struct request parse(int count, char **word)
 
 /* Reads a topology file in a child process first, because hwloc crashes on some files that lstopo did not
  * write. This program may fork, because it has no other threads and no signal handlers
- * (docs/adr/0019-topology-files-are-trusted.md). */
+ * (docs/adr/0008-places-on-a-mesh.md). */
 static void try_topology(const ditto_topology_options *options)
 {
     enum { MOST_SECONDS = 60 };

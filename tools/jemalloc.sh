@@ -3,8 +3,8 @@
 #   usage: tools/jemalloc.sh FOLDER
 # Gets Debian's source of jemalloc with apt-get, and makes FOLDER/libjemalloc_pic.a and FOLDER/include from
 # it. The thread-local variables of Debian's own archive are in the static TLS block, in which dlopen finds no
-# room for them (docs/adr/0039). FOLDER is made only if all of it succeeds. It needs apt-get, dpkg-source and
-# make.
+# room for them (docs/adr/0002-a-private-jemalloc.md). FOLDER is made only if all of it succeeds. It needs
+# apt-get, dpkg-source and make.
 set -eu
 [ $# = 1 ] || { echo "usage: tools/jemalloc.sh FOLDER" >&2; exit 1; }
 if [ -e "$1" ] && [ ! -f "$1/libjemalloc_pic.a" ] && [ -n "$(ls -A "$1")" ]; then
