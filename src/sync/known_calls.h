@@ -1,11 +1,11 @@
 /* src/sync/known_calls.h - collectives whose arguments equal those of an earlier call.
  *
  * A program makes a few collectives again and again, with the same buffers. With one replica, the checks of
- * their arguments and the choice of an algorithm took half of the time of an all-reduce of 8 bytes
- * (docs/adr/0026). Each replica therefore keeps its last calls, with everything that follows from them. A
- * call that equals a kept one is *known*. The context of the caller, a stop, the time limits and the
- * floating-point environment may change between two equal calls, so they are looked at in each call. The
- * replicas compare their calls at the meeting, as always. */
+ * their arguments and the choice of an algorithm took half of the time of an all-reduce of 8 bytes. Each
+ * replica therefore keeps its last calls, with everything that follows from them. A call that equals a kept
+ * one is *known*. The context of the caller, a stop, the time limits and the floating-point environment may
+ * change between two equal calls, so they are looked at in each call. The replicas compare their calls at the
+ * meeting, as always. */
 #ifndef DTI_KNOWN_CALLS_H
 #define DTI_KNOWN_CALLS_H
 

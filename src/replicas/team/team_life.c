@@ -13,7 +13,7 @@
 
 /* A thread that may not spin yields before it sleeps, for DTI_YIELD_NS and YIELD_SHARER_NS for each of the
  * team's threads on a PU, on average, but at most for YIELD_MOST_NS. Each of them may then do some work in
- * the meantime. To sleep, and to be woken, costs more than a share of 100 us (docs/adr/0028). */
+ * the meantime. To sleep, and to be woken, costs more than a share of 100 us (docs/adr/0004-waiting.md). */
 #define YIELD_SHARER_NS 100000u
 #define YIELD_MOST_NS   1000000u
 

@@ -25,7 +25,7 @@
  * In place    A source is overwritten in step C of its block. This is after step B of the block on all
  *             owners, which is the last step that reads sources.
  * Source      Reduce-scatter among counterparts and all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1),
- *             2005. One owner in each group: docs/adr/0011.
+ *             2005. One owner in each group: docs/adr/0011-plans-and-one-engine.md.
  * Model       tests/model/exchange.pml */
 #ifndef DTI_EXCHANGE_H
 #define DTI_EXCHANGE_H

@@ -122,7 +122,7 @@ ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
     return DITTO_OK;
 }
 
-/* The times of hops on servers of 2017 to 2023, and the thresholds of a small one of them (docs/adr/0011). */
+/* The times of hops on servers of 2017 to 2023, and the thresholds of a small one of them. */
 const struct dti_tuning dti_tuning_usual = {
     .given = { .struct_size = sizeof(ditto_tuning),
                .small_bytes = 4096,
