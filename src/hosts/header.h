@@ -51,7 +51,7 @@ static inline size_t dti_header_payload(const ditto_cluster *cluster)
     return bytes < DTI_HEADER_PAYLOAD ? DTI_HEADER_PAYLOAD : bytes < 65536 ? bytes : 65536;
 }
 
-/* The most bytes behind a header if hosts combine what they pass on (struct dti_intent; ADR 37). */
+/* The most bytes behind a header if hosts combine what they pass on (struct dti_intent). */
 #define DTI_HEADER_COMBINED_PAYLOAD ((size_t)32 << 10)
 
 enum dti_header_kind { DTI_HEADER_CALL = 1, DTI_HEADER_END, DTI_HEADER_LAST, DTI_HEADER_QUESTION };

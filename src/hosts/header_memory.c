@@ -9,7 +9,7 @@
 #define WITHDRAW_MS 1000
 
 /* Directly, a header takes one message time and H - 1 messages from each host. In steps, it takes log2 H of
- * both. ADR 35 has the figures. */
+ * both. docs/adr/0029-headers-between-hosts.md has the figures. */
 uint32_t dti_most_direct_hosts = 16;
 
 static bool is_withdrawn(void *argument)

@@ -9,8 +9,8 @@
 #include <time.h>
 
 /* How often a wait polls before it reads the clock for the first time. A clock that is read after each poll
- * delays the moment at which a message is noticed: 8 bytes between two processes took 1.2 us, and take 1.1
- * (ADR 47). */
+ * delays the moment at which a message is noticed: 8 bytes between two processes took 1.2 us
+ * with it, and take 1.1. */
 #define FIRST_POLLS 32
 
 /* A wait polls for SPIN_NS, yields for YIELD_NS, and then naps, at first for NAP_LEAST_NS and at last for
