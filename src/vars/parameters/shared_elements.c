@@ -126,7 +126,7 @@ static void compute_by_rule(const void *context, size_t first, size_t count, con
 /* -- sums, word by word -- */
 
 /* ADD and SUB of f32 and f64, which most pushes are, are computed in registers. Through a tile, wide loads
- * would follow narrow stores, which the processor cannot forward: pushes took a third longer (ADR 49). */
+ * would follow narrow stores, which the processor cannot forward: pushes took a third longer. */
 static void add_f32(char *elements, const char *value, size_t bytes, float sign)
 {
     for (size_t i = 0; i < bytes; i += sizeof(access_8)) {
