@@ -12,7 +12,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "adr").glob("*.md"))
-FOLDERS = {"docs/adr": "docs/adr/index.md"}  # links to a folder, and the page that stands for it
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
@@ -42,20 +41,15 @@ def staged(page, text, pages):
         mark, label, target = match.groups()
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
             return match[0]
-        file, _, anchor = target.partition("#")
+        file = target.partition("#")[0]
         path = os.path.normpath(os.path.join(folder.relative_to(ROOT), file))
-        if path in FOLDERS:
-            path = FOLDERS[path]
-        elif mark or path in pages:
+        if mark or path in pages:
             return match[0]
-        elif (ROOT / path).exists():
-            name = f"`{path}`"
-            return name if label.strip("`").rstrip("/") in (path, file, os.path.basename(path)) \
-                else f"{label} ({name})"
-        else:
+        if not (ROOT / path).exists():
             sys.exit(f"{page.relative_to(ROOT)}: a link to {target}, which does not exist")
-        relative = os.path.relpath(path, folder.relative_to(ROOT))
-        return f"[{label}]({relative}{'#' + anchor if anchor else ''})"
+        name = f"`{path}`"
+        is_name = label.strip("`").rstrip("/") in (path, file, os.path.basename(path))
+        return name if is_name else f"{label} ({name})"
 
     return outside_of_code(text, lambda part: LINK.sub(replace, part))
 
@@ -76,11 +70,8 @@ def main():
             shutil.copyfile(picture, output / folder / picture.name)
     write(output / "index.md", (ROOT / "docs" / "site" / "index.md").read_text())
 
-    decisions = [page for page in PAGES if page.parent.name == "adr"]
-    lines = ["# Decisions", "", "Each page has the reasons for one decision: the context, the options with "
-             "what was measured, the decision, and its consequences.", "", "```{toctree}", ":maxdepth: 1", "",
-             *(page.stem for page in decisions), "```", ""]
-    write(output / "docs" / "adr" / "index.md", "\n".join(lines))
+    with (output / "docs" / "adr" / "README.md").open("a") as index:
+        index.write("\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n")
     print(f"stage: {len(PAGES)} pages")
 
 
