@@ -59,7 +59,7 @@ shown_headers() {
     sync) echo sync.h hosts/cross.h hosts/hosts.h kernels/kernel.h kernels/merge_rows.h kernels/tree.h \
         meeting/access.h ;;
     vars) echo vars.h elements/elements.h ;;
-    input) echo input.h shared_pass.h ;;
+    input) echo input.h dataset.h distribute/rebatch.h ;;
     values) echo values.h buffer_pool.h make_value.h reductions/reductions.h ;;
     strategy) echo strategy.h ;;
     esac

@@ -18,8 +18,8 @@
  * never waits for `taking` or `choosing`. */
 #include "base/errors/status.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/shared_pass.h"
 #include "input/input.h"
-#include "input/shared_pass.h"
 #include "replicas/memory/remote_memory.h"
 #include "replicas/team/recorder.h"
 #include "replicas/team/replica.h"

@@ -1,8 +1,9 @@
 /* src/strategy/api_strategy.c - the functions of include/ditto/strategy.h, which check their arguments and
- * context. */
+ * context, and ditto_strategy_diagnose. */
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
 #include "sync/hosts/hosts.h"
+#include "sync/sync.h"
 #include "vars/vars.h"
 
 #include <errno.h>
@@ -172,4 +173,12 @@ ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, siz
     if (length != NULL)
         *length = text.length;
     return DITTO_OK;
+}
+
+const char *ditto_strategy_diagnose(ditto_strategy *strategy)
+{
+    if (strategy == NULL)
+        return "no strategy";
+    return strategy->workers != NULL ? dti_workers_diagnose(strategy->workers)
+                                     : dti_sync_diagnose(dti_team_of(strategy));
 }

@@ -1,8 +1,7 @@
 /* src/strategy/api_trace.c - the functions of include/ditto/trace.h, which check their arguments and
- * context, and ditto_strategy_diagnose. */
+ * context. */
 #include "replicas/team/recorder.h"
 #include "strategy/strategy.h"
-#include "sync/sync.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -159,16 +158,6 @@ ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *pa
     errno = kept_errno;
     leave(&call);
     return status;
-}
-
-/* -- what happens now -- */
-
-const char *ditto_strategy_diagnose(ditto_strategy *strategy)
-{
-    if (strategy == NULL)
-        return "no strategy";
-    return strategy->workers != NULL ? dti_workers_diagnose(strategy->workers)
-                                     : dti_sync_diagnose(dti_team_of(strategy));
 }
 
 /* -- counts of calls -- */

@@ -1,4 +1,4 @@
-/* src/replicas/team/cross.c - begins and ends cross-replica calls, which take the turn. See team.h. */
+/* src/replicas/team/turn.c - begins and ends cross-replica calls, which take the turn. See team.h. */
 #include "replicas/machine/affinity.h"
 #include "replicas/team/team_private.h"
 

@@ -1,4 +1,4 @@
-/* src/values/reductions/gather.c - concatenates the components of a value along an axis. */
+/* src/values/reductions/gather_value.c - concatenates the components of a value along an axis. */
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"

@@ -1,4 +1,4 @@
-/* src/input/shared_pass.h - one pass over a dataset, whose batches any number of threads take.
+/* src/coordinator/shared_pass.h - one pass over a dataset, whose batches any number of threads take.
  *
  * A thread that takes a batch *chooses* its rows under the lock `choosing`, which orders the batches. It then
  * *fills* in the values without a lock, so that several threads read and parse at the same time. There are no

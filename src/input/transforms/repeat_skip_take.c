@@ -1,4 +1,4 @@
-/* src/input/transforms/count.c - repeat, take and skip, which only count rows. */
+/* src/input/transforms/repeat_skip_take.c - repeat, take and skip, which only count rows. */
 #include "base/errors/status.h"
 #include "input/dataset.h"
 #include "input/transforms/transforms.h"

@@ -1,5 +1,5 @@
-/* src/input/shared_pass.c - passes whose batches any number of threads take; see shared_pass.h. */
-#include "input/shared_pass.h"
+/* src/coordinator/shared_pass.c - passes whose batches any number of threads take; see shared_pass.h. */
+#include "coordinator/shared_pass.h"
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/types/types.h"
