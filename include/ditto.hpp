@@ -409,7 +409,7 @@ template <class T> constexpr ditto_dtype find_dtype()
     if (std::is_same_v<E, std::complex<double>>)
         return DITTO_C128;
     if (std::is_same_v<E, bool>)
-        return sizeof(bool) == 1 ? DITTO_BOOL : ditto_dtype();
+        return sizeof(bool) == 1 ? DITTO_BOOL : ditto_dtype{};
     if (is_number)
         switch (sizeof(E)) {
         case 1:
@@ -423,12 +423,12 @@ template <class T> constexpr ditto_dtype find_dtype()
         default:
             break;
         }
-    return ditto_dtype();
+    return ditto_dtype{};
 }
 } // namespace detail
 
 // True if T is an element of ditto.
-template <class T> inline constexpr bool is_element = detail::find_dtype<T>() != ditto_dtype();
+template <class T> inline constexpr bool is_element = detail::find_dtype<T>() != ditto_dtype{};
 
 // The dtype of T.
 template <class T> constexpr ditto_dtype dtype_of()

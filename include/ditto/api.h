@@ -32,13 +32,12 @@
 #ifdef __cplusplus
 #define DITTO_BEGIN extern "C" {
 #define DITTO_END   }
-template <class Options> inline Options ditto_options_init()
-{
-    Options options = Options();
-    options.struct_size = sizeof(Options);
-    return options;
-}
-#define DITTO_OPTIONS_INIT(type) (ditto_options_init<type>())
+#define DITTO_OPTIONS_INIT(type)                   \
+    ([] {                                          \
+        type ditto_initial_{};                     \
+        ditto_initial_.struct_size = sizeof(type); \
+        return ditto_initial_;                     \
+    }())
 #else
 #define DITTO_BEGIN
 #define DITTO_END

@@ -38,7 +38,7 @@ inline outcome<void> save(strategy_view strategy, const std::string &path,
 inline outcome<ditto_restore_status> restore(strategy_view strategy, const std::string &path,
                                              const ditto_restore_options *options = nullptr)
 {
-    ditto_restore_status done = ditto_restore_status();
+    ditto_restore_status done{};
     ditto_status status = ditto_checkpoint_restore(strategy.get(), path.c_str(), options, &done);
     return detail::give(status, done);
 }
@@ -66,13 +66,13 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
     // Entry `index`. Its name is valid until the checkpoint is closed.
     outcome<ditto_checkpoint_entry> entry(std::size_t index) const
     {
-        ditto_checkpoint_entry out = ditto_checkpoint_entry();
+        ditto_checkpoint_entry out{};
         ditto_status status = ditto_checkpoint_get(get(), index, &out);
         return detail::give(status, out);
     }
     outcome<ditto_attribute> attribute(const std::string &name) const
     {
-        ditto_attribute out = ditto_attribute();
+        ditto_attribute out{};
         ditto_status status = ditto_checkpoint_attribute(get(), name.c_str(), &out);
         return detail::give(status, out);
     }
@@ -82,7 +82,7 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
         static_assert(!std::is_same_v<T, bool>,
                       "a std::vector<bool> has no elements: use ditto_checkpoint_read");
         for (std::size_t i = 0; i < num_entries(); i++) {
-            ditto_checkpoint_entry found = ditto_checkpoint_entry();
+            ditto_checkpoint_entry found{};
             detail::ignore(ditto_checkpoint_get(get(), i, &found));
             if (name != found.name)
                 continue;

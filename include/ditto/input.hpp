@@ -35,7 +35,7 @@ namespace detail
 template <class T> outcome<span<T>> component_of(const ditto_tensor &t, std::uint32_t index)
 {
     using E = std::remove_const_t<T>;
-    if (t.dtype == ditto_dtype())
+    if (t.dtype == 0)
         return fail<span<T>>("the row has fewer components");
     if (t.dtype != dtype_of<E>()) {
         char message[200];
@@ -140,7 +140,7 @@ class file_names
         names.reserve(names_.size());
         for (const std::string &name : names_)
             names.push_back(name.c_str());
-        ditto_files files = ditto_files();
+        ditto_files files{};
         files.names = names.data();
         files.num_names = static_cast<std::uint32_t>(names.size());
         files.flags = flags_;
@@ -155,7 +155,7 @@ class file_names
 // Consecutive columns of a CSV file that make one component.
 template <class T> ditto_csv_component csv_columns(std::uint32_t first, std::uint32_t count = 1)
 {
-    ditto_csv_component c = ditto_csv_component();
+    ditto_csv_component c{};
     c.first_column = first;
     c.num_columns = count;
     c.dtype = dtype_of<T>();
@@ -317,7 +317,7 @@ class dataset : public handle<ditto_dataset, ditto_dataset_destroy>
 
     outcome<ditto_element_spec> spec() const
     {
-        ditto_element_spec out = ditto_element_spec();
+        ditto_element_spec out{};
         return detail::give(ditto_dataset_spec(get(), &out), out);
     }
     // Calls function(row) for all rows, in order, on this thread. It may return nothing, or a ditto_status.
@@ -421,7 +421,7 @@ class iterator : public handle<ditto_iterator, ditto_iterator_destroy>
 
     outcome<ditto_element_spec> spec() const
     {
-        ditto_element_spec out = ditto_element_spec();
+        ditto_element_spec out{};
         return detail::give(ditto_iterator_spec(get(), &out), out);
     }
     // The next batches of all replicas as one value, or none at the end of the input. Outside of runs.
