@@ -1,4 +1,4 @@
-/* include/ditto/trace.h - measures where time is spent, and counts calls of functions.
+/* include/ditto/trace.h - measures where time is spent.
  *
  * Tracing is off by default. Then each operation costs one more load of a pointer. While a strategy is
  * traced, every replica records each of its runs, collectives, batches and pauses of a merge_call: when it
@@ -144,28 +144,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strat
  *  @par Cost
  *  Writes about a hundred bytes for each event. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *path);
-
-/* -- Counts of calls. Any thread may call the functions, in any context. -- */
-
-/** Starts or stops counting calls of the library's public functions in the whole process. Every function
- *  that returns a status is counted. Most others, such as ditto_replica_id, are not. Counting that is started
- *  again continues the earlier counts.
- *
- *  @param on  not 0 to count from now on, 0 to stop */
-DITTO_API void ditto_usage_count(int on);
-
-/** Writes one line for each function that was called while calls were counted, with its name and the number
- *  of calls. The most frequent function is first.
- *
- *  @param buffer    [out] memory for the text, as in ditto_strategy_describe
- *  @param capacity  length of `buffer` in bytes
- *  @param length    [out] length of the whole text, as in ditto_strategy_describe
- *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID    `buffer` is NULL, and `capacity` is not 0
- *  @retval DITTO_ERR_NO_MEMORY  memory was refused
- *  @par Cost
- *  Reads one counter for each public function. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_usage_describe(char *buffer, size_t capacity, size_t *length);
 
 DITTO_END
 #endif

@@ -1,31 +1,10 @@
-/* src/base/observe.h - counts how often each public function is called, and defines the tracepoints. */
+/* src/base/observe.h - ranges of histograms, and the tracepoints. */
 #ifndef DTI_OBSERVE_H
 #define DTI_OBSERVE_H
 
 #include <ditto/api.h>
 
 #include "base/platform.h"
-
-/* The call count of one public function. It is a static variable of that function (DTI_ENTER), and joins the
- * list at the first call that is counted. */
-struct dti_usage {
-    const char *name;
-    _Atomic uint64_t calls;
-
-    /* 1 when the count is in the list, or is being added to it. */
-    _Atomic uint32_t listed;
-    struct dti_usage *next;
-};
-
-/* True while calls are counted. */
-extern DTI_COMPANION _Atomic bool dti_usage_on;
-
-/* Counts one call of the function `name`. Any thread may call it. */
-DTI_COMPANION void dti_usage_count(struct dti_usage *usage, const char *name);
-
-/* Returns the first count of the list. Counts are never removed, so `next` can be followed at any time. Any
- * thread may call it. */
-struct dti_usage *dti_usage_first(void);
 
 /* Returns the range of a number: 0 for 0, k for 2^(k - 1) to 2^k - 1, and the last range for all that are
  * larger. */

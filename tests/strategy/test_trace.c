@@ -413,29 +413,6 @@ static void tracing_does_not_begin_inside_a_run(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void calls_are_counted_on_request(void **state)
-{
-    (void)state;
-    ditto_strategy *strategy = make_strategy(3, NULL);
-    struct traced traced = { .rounds = 500 };
-    char text[8192];
-    size_t length;
-    ditto_usage_count(1);
-    run_all(strategy, work, &traced, &traced.report);
-    ditto_usage_count(0);
-    run_all(strategy, work, &traced, &traced.report);
-    assert_ok(ditto_usage_describe(text, sizeof text, &length));
-    assert_true(length > 0 && length < sizeof text);
-    /* Three replicas make 500 all-reduces and 501 barriers each. */
-    assert_non_null(strstr(text, "        1500  ditto_all_reduce\n"));
-    assert_non_null(strstr(text, "           1  ditto_strategy_run\n"));
-    /* The most frequent call is first. */
-    const char *end_of_first = strchr(text, '\n'), *most_frequent = strstr(text, "1503  ditto_barrier\n");
-    assert_non_null(most_frequent);
-    assert_true(most_frequent < end_of_first);
-    assert_ok(ditto_strategy_destroy(strategy));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,7 +422,6 @@ int main(void)
         cmocka_unit_test(events_are_kept_up_to_the_capacity),
         cmocka_unit_test(batches_are_shown_on_their_producers_tracks),
         cmocka_unit_test(tracing_does_not_begin_inside_a_run),
-        cmocka_unit_test(calls_are_counted_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,19 +65,10 @@ static inline void dti_public_leave(const char *const *outer)
 }
 
 /* Stands at the beginning of each function in api_*.c that can fail with a message. It sets the name that
- * errors report, and counts the call if calls are counted. The name stays when the function has returned. To
- * restore the former name would cost too much in each call, and only a caller inside the library would notice
- * the difference. DTI_OWN restores it for such a caller, and DTI_GUARD restores it after a call of the user's
- * function. */
-#define DTI_ENTER()                 \
-    static struct dti_usage usage_; \
-    dti_public_call(__func__, &usage_)
-static inline void dti_public_call(const char *name, struct dti_usage *usage)
-{
-    if (__builtin_expect(atomic_load_explicit(&dti_usage_on, memory_order_relaxed), 0))
-        dti_usage_count(usage, name);
-    dti_public_function = name;
-}
+ * errors report. The name stays when the function has returned. To restore the former name would cost too
+ * much in each call, and only a caller inside the library would notice the difference. DTI_OWN restores it
+ * for such a caller, and DTI_GUARD restores it after a call of the user's function. */
+#define DTI_ENTER() (dti_public_function = __func__)
 
 /* Calls a public function from inside the library, and evaluates to its status. If it fails, the record names
  * the public function that the user called, and not the inner one. */

@@ -175,7 +175,6 @@ static ditto_value *value;
     X(ditto_strategy_operation_stats, (NULL, 0, NULL))                                            \
     X(ditto_strategy_trace_describe, (NULL, NULL, 0, NULL))                                       \
     X(ditto_strategy_trace_write, (NULL, NULL))                                                   \
-    X(ditto_usage_describe, (NULL, 1, NULL))                                                      \
     X(ditto_dataset_map, (NULL, NULL, NULL, NULL, NULL))                                          \
     X(ditto_dataset_filter, (NULL, NULL, NULL, NULL))                                             \
     X(ditto_dataset_shuffle, (NULL, NULL, NULL))                                                  \
