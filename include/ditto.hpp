@@ -86,7 +86,15 @@ inline const std::error_category &category() noexcept
         }
         std::string message(int status) const override
         {
-            return ditto_status_sentence(static_cast<ditto_status>(status));
+            switch (status) {
+#define DITTO_SENTENCE(name, value, sentence) \
+    case name:                                \
+        return sentence;
+                DITTO_STATUS_LIST(DITTO_SENTENCE)
+#undef DITTO_SENTENCE
+            default:
+                return "unknown status";
+            }
         }
     };
     static const statuses instance;

@@ -272,7 +272,7 @@ class Listing:
 
 # Functions of C whose names differ from those of the procedures of Fortran.
 SAME_IN_C = {"create_variable": "ditto_variable_create", "error_message": "ditto_last_error",
-             "library_version": "ditto_version", "fail": "ditto_fail_text",
+             "library_version": "ditto_version", "fail": "ditto_fail",
              "broadcast": "ditto_broadcast_from_root",
              "reduce": "ditto_reduce_to_root", "part": "ditto_exchange",
              "from_all": "ditto_dataset_concatenate", "start_apply": "ditto_apply_start",

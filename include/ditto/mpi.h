@@ -42,18 +42,6 @@ DITTO_BEGIN
 DITTO_API DITTO_NODISCARD ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *options,
                                                          ditto_cluster **out);
 
-/** ditto_mpi_cluster for Fortran, whose communicators are integers (src/fortran/ditto_mpi.f90).
- *
- *  @param comm     the communicator, as MPI_Comm_c2f returns it
- *  @param options  NULL for the defaults
- *  @param out      [out] the cluster; set only on DITTO_OK
- *  @return what ditto_mpi_cluster returns
- *  @par Thread safety, Ownership, Cost
- *  Those of ditto_mpi_cluster. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_mpi_cluster_f(MPI_Fint comm,
-                                                           const ditto_cluster_options *options,
-                                                           ditto_cluster **out);
-
 /** The last line of main: `return ditto_mpi_end(status);`.
  *
  *  Writes out what the open files of the program still hold (fflush), and finalizes MPI. If status is an

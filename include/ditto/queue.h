@@ -240,7 +240,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, u
  *  @param producer  number of the producer that holds the ticket
  *  @param ticket    the ticket
  *  @param status    the error, below 0
- *  @param message   what went wrong, of which up to 399 bytes are copied. NULL means the sentence of `status`
+ *  @param message   what went wrong, of which up to 399 bytes are copied. NULL means the name of `status`
  *  @retval DITTO_OK           the ticket is marked as failed
  *  @retval DITTO_ERR_INVALID  `status` is not an error
  *  @retval DITTO_ERR_RANGE    there is no such producer

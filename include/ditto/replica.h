@@ -110,15 +110,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *mem
 DITTO_API DITTO_NODISCARD ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
     DITTO_PRINTF(3, 4);
 
-/** The same as ditto_fail with a text instead of a format, for languages that cannot call functions with a
- *  variable number of arguments.
- *
- *  @param self  as for ditto_fail
- *  @param code  as for ditto_fail
- *  @param text  the message; NULL: an empty one
- *  @return DITTO_ERR_USER */
-DITTO_API DITTO_NODISCARD ditto_status ditto_fail_text(ditto_replica *self, int32_t code, const char *text);
-
 /** @} */
 
 DITTO_END

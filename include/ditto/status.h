@@ -89,14 +89,6 @@ DITTO_API const ditto_error *ditto_last_error(void);
  *  Any thread may call it. */
 DITTO_API const char *ditto_status_name(ditto_status status);
 
-/** Returns the sentence of a status in DITTO_STATUS_LIST.
- *
- *  @param status  the status
- *  @return a constant string; "unknown status" if status is not a value of the enum
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API const char *ditto_status_sentence(ditto_status status);
-
 /** Calls a function, and returns its status from the surrounding function unless it is DITTO_OK. */
 #define DITTO_TRY(call)                          \
     do {                                         \

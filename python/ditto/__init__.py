@@ -187,7 +187,7 @@ class _Callback:
             return _c.OK
         except BaseException as e:  # pylint: disable=broad-except # it goes on in check
             self.error = e
-            return lib.ditto_fail_text(None, 0, _text_of(e))
+            return lib.ditto_fail(None, 0, b"%s", _text_of(e))
 
 
 @_c.MERGE_FUNCTION
@@ -237,7 +237,7 @@ class _Run:
             return lib.ditto_abandon(handle, record.status)  # that of the call that has just failed
         with self.lock:
             self.first = self.first or e
-        return lib.ditto_abandon(handle, lib.ditto_fail_text(handle, 0, _text_of(e)))
+        return lib.ditto_abandon(handle, lib.ditto_fail(handle, 0, b"%s", _text_of(e)))
 
 
 # Calls whose replicas have not returned in time.

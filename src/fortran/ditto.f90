@@ -286,7 +286,7 @@ module ditto
             type(c_ptr), value :: self
             integer(c_int) :: is
         end function
-        function c_fail(self, code, text) bind(c, name='ditto_fail_text') result(status)
+        function c_fail(self, code, text) bind(c, name='ditto_f_fail') result(status)
             import
             type(c_ptr), value :: self
             integer(c_int32_t), value :: code

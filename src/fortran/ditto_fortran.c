@@ -51,6 +51,7 @@ void ditto_f_tensor(const CFI_cdesc_t *x, ditto_tensor *view);
 ditto_status ditto_f_elements(const ditto_tensor *view, const CFI_cdesc_t *x);
 ditto_status ditto_f_check_views(const char *procedure, const ditto_tensor *views, size_t num_views);
 const char *ditto_f_message(void);
+ditto_status ditto_f_fail(ditto_replica *self, int32_t code, const char *text);
 
 void ditto_f_options_init(ditto_strategy_options *options)
 {
@@ -60,6 +61,12 @@ void ditto_f_options_init(ditto_strategy_options *options)
 const char *ditto_f_message(void)
 {
     return ditto_last_error()->message;
+}
+
+/* ditto_fail without a format, because Fortran cannot call functions with a variable number of arguments. */
+ditto_status ditto_f_fail(ditto_replica *self, int32_t code, const char *text)
+{
+    return ditto_fail(self, code, "%s", text);
 }
 
 /* -- arrays -- */
@@ -93,7 +100,7 @@ static ditto_status wrong(const char *procedure, const char *what, const char *w
 {
     char text[300];
     snprintf(text, sizeof text, "%s: %s %s", procedure, what, why);
-    return ditto_fail_text(NULL, 0, text);
+    return ditto_fail(NULL, 0, "%s", text);
 }
 
 /* Dimensions of one element, and arrays of one element or none, lie together wherever they are. That of the
@@ -340,7 +347,7 @@ ditto_status ditto_f_create(ditto_strategy_options *options, int kind, ditto_str
     snprintf(text, sizeof text,
              "the module was compiled with ditto %d.%d, but the program runs with libditto %s",
              DITTO_VERSION_MAJOR, DITTO_VERSION_MINOR, ditto_version());
-    return ditto_fail_text(NULL, 0, text);
+    return ditto_fail(NULL, 0, "%s", text);
 }
 
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,

@@ -43,7 +43,7 @@ module ditto_mpi
     end type
 
     interface
-        function c_cluster(comm, options, out) bind(c, name='ditto_mpi_cluster_f') result(status)
+        function c_cluster(comm, options, out) bind(c, name='dti_mpi_cluster_f') result(status)
             import
             integer, value :: comm
             type(cluster_options), intent(in) :: options

@@ -396,7 +396,10 @@ ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *optio
     return status;
 }
 
-ditto_status ditto_mpi_cluster_f(MPI_Fint comm, const ditto_cluster_options *options, ditto_cluster **out)
+/* For src/fortran/ditto_mpi.f90. In Fortran a communicator is an integer. */
+DITTO_API ditto_status dti_mpi_cluster_f(MPI_Fint comm, const ditto_cluster_options *options,
+                                         ditto_cluster **out);
+ditto_status dti_mpi_cluster_f(MPI_Fint comm, const ditto_cluster_options *options, ditto_cluster **out)
 {
     return ditto_mpi_cluster(MPI_Comm_f2c(comm), options, out);
 }

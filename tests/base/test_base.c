@@ -15,23 +15,24 @@
 
 static void every_status_has_a_name_and_a_sentence(void **state)
 {
-#define STATUS(name, value, sentence) name,
+#define STATUS(name, value, sentence)   name,
+#define SENTENCE(name, value, sentence) sentence,
     static const ditto_status statuses[] = { DITTO_STATUS_LIST(STATUS) };
+    static const char *const sentences[] = { DITTO_STATUS_LIST(SENTENCE) };
+#undef SENTENCE
 #undef STATUS
     static const ditto_status none = (ditto_status)-1000;
     (void)state;
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
-        const char *name = ditto_status_name(statuses[i]), *sentence = ditto_status_sentence(statuses[i]);
+        const char *name = ditto_status_name(statuses[i]), *sentence = sentences[i];
         assert_int_equal(strncmp(name, "DITTO_", 6), 0);
         assert_true(strlen(sentence) > 0);
-        assert_string_not_equal(sentence, ditto_status_sentence(none));
         for (size_t k = 0; k < i; k++) {
             assert_string_not_equal(name, ditto_status_name(statuses[k]));
-            assert_string_not_equal(sentence, ditto_status_sentence(statuses[k]));
+            assert_string_not_equal(sentence, sentences[k]);
         }
     }
     assert_string_equal(ditto_status_name(DITTO_ERR_RANGE), "DITTO_ERR_RANGE");
-    assert_string_equal(ditto_status_sentence(DITTO_OK), "done");
     assert_string_equal(ditto_status_name(none), "unknown status");
     assert_string_equal(ditto_version(), "0.1.0");
 }

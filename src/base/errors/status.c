@@ -96,9 +96,9 @@ const ditto_error *ditto_last_error(void)
 
 static const struct {
     ditto_status status;
-    const char *name, *sentence;
+    const char *name;
 } texts[] = {
-#define ROW(name, value, sentence) { name, #name, sentence },
+#define ROW(name, value, sentence) { name, #name },
     DITTO_STATUS_LIST(ROW)
 #undef ROW
 };
@@ -108,14 +108,6 @@ const char *ditto_status_name(ditto_status status)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].status == status)
             return texts[i].name;
-    return "unknown status";
-}
-
-const char *ditto_status_sentence(ditto_status status)
-{
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i].status == status)
-            return texts[i].sentence;
     return "unknown status";
 }
 

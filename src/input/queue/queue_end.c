@@ -59,8 +59,7 @@ static void record(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_sta
         f->status = status;
         f->producer = producer;
         f->ticket = ticket;
-        snprintf(f->message, sizeof f->message, "%s",
-                 message != NULL ? message : ditto_status_sentence(status));
+        snprintf(f->message, sizeof f->message, "%s", message != NULL ? message : ditto_status_name(status));
         /* release: a child process that sees this sees the failure */
         atomic_store_explicit(&q->recorded, 1 - recorded, memory_order_release);
     }

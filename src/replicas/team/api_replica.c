@@ -71,12 +71,3 @@ ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, .
     dti_error_set_user(code);
     return DITTO_ERR_USER;
 }
-
-ditto_status ditto_fail_text(ditto_replica *self, int32_t code, const char *text)
-{
-    (void)self; /* the record belongs to the thread */
-    DTI_ENTER();
-    DTI_FAIL(DITTO_ERR_USER, "%s", text != NULL ? text : "");
-    dti_error_set_user(code);
-    return DITTO_ERR_USER;
-}

@@ -110,7 +110,6 @@ static ditto_value *value;
     X(ditto_alloc, (NULL, 0, 0, NULL))                                                            \
     X(ditto_free, (NULL, NULL))                                                                   \
     X(ditto_fail, (NULL, 0, "wrong"))                                                             \
-    X(ditto_fail_text, (NULL, 0, "wrong"))                                                        \
     X(ditto_scatter, (NULL, NULL, 0, NULL))                                                       \
     X(ditto_lookup, (NULL, NULL, NULL, 0, NULL))                                                  \
     X(ditto_variable_scatter, (NULL, 0, NULL))                                                    \
