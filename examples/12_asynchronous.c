@@ -117,8 +117,9 @@ int main(int argc, char **argv)
     check(ditto_coordinator_join(coordinator));
     double after = error_of_a_step(coordinator);
 
-    uint64_t versions[SHARDS], functions = 0;
-    check(ditto_parameter_versions(model.weights, versions, SHARDS));
+    ditto_shard_info first = DITTO_SHARD_INFO_INIT;
+    uint64_t functions = 0;
+    check(ditto_variable_shard(model.weights, 0, &first));
     for (uint32_t w = 0; w < ditto_coordinator_num_workers(coordinator); w++) {
         ditto_worker_info info = DITTO_WORKER_INFO_INIT;
         check(ditto_coordinator_worker_info(coordinator, w, &info));
@@ -126,7 +127,7 @@ int main(int argc, char **argv)
         functions += info.functions;
     }
     printf("mean square error: %.3f, after %d steps %.6f; shard 0 was updated %llu times\n", before, STEPS,
-           after, (unsigned long long)versions[0]);
+           after, (unsigned long long)first.version);
     check(ditto_coordinator_destroy(coordinator));
     check(ditto_variable_destroy(model.weights));
     check(ditto_strategy_destroy(strategy));

@@ -3,7 +3,6 @@
 #define DITTO_CONTEXT_H
 
 #include <ditto/strategy.h>
-#include <ditto/variable.h>
 
 DITTO_BEGIN
 
@@ -65,14 +64,6 @@ DITTO_API int32_t ditto_get_update_replica(void);
  *  @par Cost
  *  That of ditto_strategy_scope_enter. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_set_default(ditto_strategy *strategy);
-
-/** Returns whether a variable belongs to a strategy. It makes no difference whether a scope was entered when
- *  the variable was created.
- *
- *  @param strategy  the strategy
- *  @param variable  the variable
- *  @return not 0 if it does; 0 for NULL, and if the variable's strategy was destroyed */
-DITTO_API int ditto_strategy_created_in_scope(const ditto_strategy *strategy, const ditto_variable *variable);
 
 /** @} */
 

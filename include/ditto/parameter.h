@@ -93,20 +93,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_pull_rows(ditto_replica *self, cons
                                                        const int64_t *indices, size_t count,
                                                        const ditto_pull_options *options, void *rows);
 
-/** Returns how often each shard of a parameter has been updated. A restore of a checkpoint sets the versions
- *  to those of the save, or to the largest of them if the number of shards has changed (ditto/checkpoint.h).
- *
- *  @param variable  the parameter
- *  @param versions  [out] [capacity] the versions of the first shards
- *  @param capacity  number of elements of versions; ditto_variable_num_shards says how many there are
- *  @retval DITTO_OK           versions are set
- *  @retval DITTO_ERR_INVALID  a pointer is NULL; the variable is no parameter
- *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed
- *  @par Thread safety
- *  Any thread may call it, in any context. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_parameter_versions(const ditto_variable *variable,
-                                                                uint64_t *versions, size_t capacity);
-
 /** @} */
 
 DITTO_END

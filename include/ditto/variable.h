@@ -128,7 +128,7 @@ typedef struct ditto_variable_options {
     ditto_copies copies;                   /**< how many physical copies there are */
 
     /** Whether it is trainable. The default is ON for mirrored and OFF for sync-on-read variables. The
-     *  library only records it: ditto_variable_is_trainable returns it, and checkpoints contain it. */
+     *  library only records it: ditto_variable_info returns it, and checkpoints contain it. */
     ditto_switch trainable;
 
     /** Writes the initial value of one shard to value->data, which is not initialised. value->shape is the
@@ -217,78 +217,75 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *  Frees the copies. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_destroy(ditto_variable *variable);
 
-/** Returns the name of a variable.
+/** What a variable is. */
+typedef struct ditto_variable_properties {
+    size_t struct_size;       /**< set by DITTO_VARIABLE_PROPERTIES_INIT */
+    const char *name;         /**< the name, valid until the variable is destroyed */
+    ditto_strategy *strategy; /**< the strategy of the variable; NULL if it was destroyed */
+    int trainable;            /**< not 0 if the variable is trainable */
+
+    ditto_synchronization synchronization; /**< DITTO_ON_WRITE or DITTO_ON_READ */
+
+    /** How the components are combined. DITTO_AGGREGATE_NONE where DITTO_AGGREGATE_DEFAULT was given. */
+    ditto_aggregation aggregation;
+
+    /** The number of shards. 1 if the variable is not cut into shards, and for slots of optimizers, except
+     *  those of parameters. */
+    size_t num_shards;
+
+    /** A number that grows with each call that may have changed a component. This includes writes that failed
+     *  in a collective. If it is equal in two calls, no call has written the variable in between. Writes
+     *  through the pointer of ditto_component are not counted, but the call of ditto_component is. 0 if the
+     *  strategy was destroyed. */
+    uint64_t generation;
+} ditto_variable_properties;
+
+/** Initial value of ditto_variable_properties. */
+#define DITTO_VARIABLE_PROPERTIES_INIT DITTO_OPTIONS_INIT(ditto_variable_properties)
+
+/** Says what a variable is.
  *
  *  @param variable  the variable
- *  @return the name, valid until the variable is destroyed; "" for NULL
+ *  @param out       [out] start from DITTO_VARIABLE_PROPERTIES_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer, or struct_size is not set
  *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API const char *ditto_variable_name(const ditto_variable *variable);
+ *  Any thread may call it, also after the strategy was destroyed. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_info(const ditto_variable *variable,
+                                                           ditto_variable_properties *out);
 
-/** Writes the name of a replica's component: that of the variable for replica 0, and "name/replica_i" for the
- *  others.
+/** A shard of a variable. A variable that is not cut has one shard. */
+typedef struct ditto_shard_info {
+    size_t struct_size; /**< set by DITTO_SHARD_INFO_INIT */
+    size_t first_row;   /**< its first row */
+    size_t rows;        /**< the number of its rows; 1 for a scalar */
+
+    /** The address of its elements, valid until the variable or its strategy is destroyed. If the variable is
+     *  not cut, it is that of replica 0's component. NULL for a parameter, which workers change at any time,
+     *  and for a slot of an optimizer that is stored in several parts. */
+    const void *data;
+
+    /** Of a parameter (ditto/parameter.h): how often the shard has been updated. A restore of a checkpoint
+     *  sets it to the number at the save, or to the largest one of all shards if the number of shards has
+     *  changed. 0 for other variables. */
+    uint64_t version;
+} ditto_shard_info;
+
+/** Initial value of ditto_shard_info. */
+#define DITTO_SHARD_INFO_INIT DITTO_OPTIONS_INIT(ditto_shard_info)
+
+/** Says which rows are in a shard, where they are, and of which version.
  *
  *  @param variable  the variable
- *  @param replica   id of the replica
- *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
- *  @param capacity  bytes of buffer
- *  @param length    [out] the length of the whole text, without its terminator; may be NULL
- *  @retval DITTO_OK           the name was written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0
- *  @retval DITTO_ERR_RANGE    there is no such replica
- *  @par Thread safety
- *  Any thread may call it.
- *  @par Cost
- *  Writes one text. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable,
-                                                                     uint32_t replica, char *buffer,
-                                                                     size_t capacity, size_t *length);
-
-/** Returns whether a variable is trainable.
- *
- *  @param variable  the variable
- *  @return not 0 if it is trainable; 0 for NULL
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API int ditto_variable_is_trainable(const ditto_variable *variable);
-
-/** Returns when the components of a variable are synchronized.
- *
- *  @param variable  the variable
- *  @return DITTO_ON_WRITE or DITTO_ON_READ; DITTO_ON_WRITE for NULL
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable);
-
-/** Returns how the components of a variable are combined.
- *
- *  @param variable  the variable
- *  @return the aggregation; DITTO_AGGREGATE_NONE where DITTO_AGGREGATE_DEFAULT was given, and for NULL
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable);
-
-/** Returns the number of shards of a variable.
- *
- *  @param variable  the variable
- *  @return the number; 1 if the variable is not cut into shards, for slots of optimizers, and for NULL
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API size_t ditto_variable_num_shards(const ditto_variable *variable);
-
-/** Says which rows are in a shard.
- *
- *  @param variable   the variable
- *  @param shard      number of the shard
- *  @param first_row  [out] its first row
- *  @param rows       [out] the number of its rows; 1 for a scalar
- *  @retval DITTO_OK           first_row and rows are set
- *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @param shard     number of the shard
+ *  @param out       [out] start from DITTO_SHARD_INFO_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer, or struct_size is not set
  *  @retval DITTO_ERR_RANGE    there is no such shard
  *  @par Thread safety
- *  Any thread may call it. */
+ *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable *variable, size_t shard,
-                                                            size_t *first_row, size_t *rows);
+                                                            ditto_shard_info *out);
 
 /** Writes a line of text that describes a variable: name, dtype and shape, kind, aggregation, and copies or
  *  shards with the NUMA nodes that they are planned for. It also says which of the options given at creation
@@ -304,16 +301,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable
  *  Writes one text. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_variable *variable, char *buffer,
                                                                size_t capacity, size_t *length);
-
-/** Returns a number that grows with each call that may have changed a component. This includes writes that
- *  failed in a collective. If two results are equal, no call has written the variable in between. Writes
- *  through the pointer of ditto_component are not counted, but the call of ditto_component is.
- *
- *  @param variable  the variable
- *  @return the number; 0 for NULL, and if the strategy was destroyed
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
 
 /** Lists the variables of a strategy, in the order of their creation. The slots of optimizers are among them.
  *
@@ -450,22 +437,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable 
  *  @retval DITTO_OK               data is set
  *  @retval DITTO_ERR_INVALID      data is NULL
  *  @retval DITTO_ERR_RANGE        there is no such replica
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards (use ditto_variable_shard_data), or is a
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards (use ditto_variable_shard), or is a
  *                                 slot of an optimizer that is stored in several parts */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *variable, uint32_t replica,
                                                                 const void **data);
-
-/** Returns the address of a shard. If the variable is not cut, shard 0 is replica 0's component.
- *
- *  @param variable  the variable
- *  @param shard     number of the shard
- *  @param data      [out] the address, valid until the variable or its strategy is destroyed
- *  @retval DITTO_OK               data is set
- *  @retval DITTO_ERR_INVALID      data is NULL
- *  @retval DITTO_ERR_RANGE        there is no such shard
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is a slot of an optimizer that is stored in several parts */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable *variable, size_t shard,
-                                                                 const void **data);
 
 /** @} */
 
@@ -530,7 +505,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const dit
 DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable,
                                                        void **data);
 
-/** Counts the calls that may have changed the replica's own component, as ditto_variable_generation does.
+/** Counts the calls that may have changed the replica's own component, as
+ *  ditto_variable_properties.generation does.
  *
  *  @param self      the calling replica
  *  @param variable  the variable

@@ -616,7 +616,9 @@ class Variable(_Object):
     @property
     def name(self):
         """The name of the variable."""
-        return lib.ditto_variable_name(self._get()).decode()
+        found = _c.VariableProperties()
+        _c.check(lib.ditto_variable_info(self._get(), ctypes.byref(found)))
+        return found.name.decode()
 
     def read(self):
         """Returns the value, outside of a run. Of a variable that is synchronized on read, the aggregate."""

@@ -147,6 +147,14 @@ class InputOptions(Options):
                 ("state", ctypes.c_void_p), ("state_bytes", ctypes.c_size_t)]
 
 
+class VariableProperties(Options):
+    """ditto_variable_properties"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("strategy", ctypes.c_void_p),
+                ("trainable", ctypes.c_int), ("synchronization", ctypes.c_int),
+                ("aggregation", ctypes.c_int), ("num_shards", ctypes.c_size_t),
+                ("generation", ctypes.c_uint64)]
+
+
 class CheckpointOptions(Options):
     """ditto_checkpoint_options, without the program's own attributes and data"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("variables", ctypes.c_void_p),
@@ -255,8 +263,7 @@ def load(name="ditto"):
 
 lib = load()
 lib.ditto_last_error.restype = ctypes.POINTER(Record)
-for function in ("ditto_version", "ditto_variable_name"):
-    getattr(lib, function).restype = ctypes.c_char_p
+lib.ditto_version.restype = ctypes.c_char_p
 for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_replicas",
                  "ditto_optimizer_num_variables", "ditto_coordinator_num_workers", "ditto_worker"):
     getattr(lib, function).restype = ctypes.c_uint32

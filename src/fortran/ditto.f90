@@ -136,8 +136,6 @@ module ditto
         procedure, non_overridable :: assign => variable_assign
         procedure, non_overridable :: lookup => variable_lookup
         procedure, non_overridable :: scatter => variable_scatter
-        procedure, non_overridable :: num_shards => variable_num_shards
-        procedure, non_overridable :: versions => variable_versions
         procedure, non_overridable :: destroy => variable_destroy
     end type
 
@@ -516,19 +514,6 @@ module ditto
             type(*), dimension(..), intent(in) :: x
             integer(c_int) :: status
         end function
-        function c_num_shards(handle) bind(c, name='ditto_variable_num_shards') result(n)
-            import
-            type(c_ptr), value :: handle
-            integer(c_size_t) :: n
-        end function
-        function c_versions(handle, versions, capacity) bind(c, name='ditto_parameter_versions') &
-            result(status)
-            import
-            type(c_ptr), value :: handle
-            integer(c_int64_t), intent(inout) :: versions(*)
-            integer(c_size_t), value :: capacity
-            integer(c_int) :: status
-        end function
         function c_lookup(self, handle, rows, n, x) bind(c, name='ditto_f_lookup') result(status)
             import
             type(c_ptr), value :: self, handle
@@ -779,26 +764,6 @@ contains
             status = c_variable_scatter(self%handle, op, rows, size(rows, kind=c_size_t), x)
         else ! as in variable_lookup
             status = c_variable_scatter(self%handle, op, [0_c_int64_t], 0_c_size_t, x)
-        end if
-    end subroutine
-
-    function variable_num_shards(self) result(n)
-        class(variable), intent(in) :: self
-        integer :: n
-        n = int(c_num_shards(self%handle))
-    end function
-
-    ! How often the first shards of a parameter have been updated. In any context.
-    subroutine variable_versions(self, versions, status)
-        class(variable), intent(in) :: self
-        integer(c_int64_t), intent(out), contiguous :: versions(:)
-        integer, intent(out) :: status
-        integer(c_int64_t) :: none(1)
-        versions = 0
-        if (size(versions) > 0) then
-            status = c_versions(self%handle, versions, size(versions, kind=c_size_t))
-        else ! as in variable_lookup
-            status = c_versions(self%handle, none, 0_c_size_t)
         end if
     end subroutine
 

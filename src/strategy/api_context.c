@@ -62,9 +62,3 @@ ditto_status ditto_set_default(ditto_strategy *strategy)
     DTI_TRY(dti_scope_clear_standing());
     return dti_scope_enter(strategy, true);
 }
-
-int ditto_strategy_created_in_scope(const ditto_strategy *strategy, const ditto_variable *variable)
-{
-    return strategy != NULL && variable != NULL && variable->team != NULL &&
-           dti_team_strategy(variable->team) == strategy;
-}

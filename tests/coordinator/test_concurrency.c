@@ -164,10 +164,10 @@ static ditto_status add_and_compare_versions(ditto_replica *self, void *user)
     EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
     EXPECT(&t->report, ditto_pull(self, t->variable, &options, pulled) == DITTO_OK);
     for (size_t s = 0; s < t->shards; s++) {
-        size_t first, rows;
+        ditto_shard_info shard = DITTO_SHARD_INFO_INIT;
         uint64_t sum = 0;
-        EXPECT(&t->report, ditto_variable_shard(t->variable, s, &first, &rows) == DITTO_OK);
-        for (size_t i = first; i < first + rows; i++)
+        EXPECT(&t->report, ditto_variable_shard(t->variable, s, &shard) == DITTO_OK);
+        for (size_t i = shard.first_row; i < shard.first_row + shard.rows; i++)
             sum += (uint64_t)pulled[i * 4 + 3];
         EXPECT(&t->report, sum >= versions[s]);
     }
@@ -179,15 +179,14 @@ static void rule_12_11_versions_count_the_calls_that_have_ended(void **state)
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct table t;
-        uint64_t versions[4], sum = 0;
+        uint64_t sum = 0;
         int times = test_trials(600);
         make_table(&t, replica_counts[k], DITTO_I64, MOST_ROWS, 4, 4, DITTO_CONCURRENCY_HOGWILD);
         execute(&t, "add_and_compare_versions", add_and_compare_versions, times);
-        assert_ok(ditto_parameter_versions(t.variable, versions, 4));
-        for (int s = 0; s < 4; s++)
-            sum += versions[s];
+        for (size_t s = 0; s < 4; s++)
+            sum += shard_of(t.variable, s).version;
         assert_int_equal(sum, times);
-        assert_int_equal(ditto_variable_generation(t.variable), times);
+        assert_int_equal(properties_of(t.variable).generation, times);
         destroy_table(&t);
     }
 }
@@ -248,7 +247,6 @@ static void rule_12_11_updates_of_the_same_row_may_be_lost(void **state)
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct table t;
         double found[MOST_ROWS * 4], again[MOST_ROWS * 4];
-        uint64_t versions[3];
         int times = test_trials(400);
         make_table(&t, replica_counts[k], DITTO_F64, MOST_ROWS, 4, 3, DITTO_CONCURRENCY_HOGWILD);
         execute(&t, "add_to_all", add_to_all, times);
@@ -258,9 +256,9 @@ static void rule_12_11_updates_of_the_same_row_may_be_lost(void **state)
             assert_true(found[i] >= 1 && found[i] <= most);
             assert_true(t.workers > 1 || found[i] == most);
         }
-        assert_ok(ditto_parameter_versions(t.variable, versions, 3));
-        assert_true(versions[0] == 2 * (uint64_t)times && versions[1] == (uint64_t)times &&
-                    versions[2] == versions[0]);
+        assert_int_equal(shard_of(t.variable, 0).version, 2 * times);
+        assert_int_equal(shard_of(t.variable, 1).version, times);
+        assert_int_equal(shard_of(t.variable, 2).version, 2 * times);
         execute(&t, "add_to_all", add_to_all, 1);
         assert_ok(ditto_variable_read(t.variable, again, sizeof again));
         for (int i = 0; i < MOST_ROWS * 4; i++)
@@ -429,9 +427,9 @@ static ditto_status add_and_read_freely(ditto_replica *self, void *user)
     options.versions = versions;
     EXPECT(&t->report, ditto_pull(self, t->variable, &options, pulled) == DITTO_OK);
     for (size_t s = 1; s < t->shards; s++) { /* only assign_add changes them: all updates are contained */
-        size_t first, count;
-        EXPECT(&t->report, ditto_variable_shard(t->variable, s, &first, &count) == DITTO_OK);
-        for (size_t i = first * 3; i < (first + count) * 3; i++)
+        ditto_shard_info shard = DITTO_SHARD_INFO_INIT;
+        EXPECT(&t->report, ditto_variable_shard(t->variable, s, &shard) == DITTO_OK);
+        for (size_t i = shard.first_row * 3; i < (shard.first_row + shard.rows) * 3; i++)
             EXPECT(&t->report, pulled[i] >= (double)versions[s]);
     }
     options.versions = of_rows;

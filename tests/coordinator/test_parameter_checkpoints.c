@@ -154,9 +154,8 @@ static void for_each_shard(const struct model *m, const struct saved *s,
                            void (*check)(const struct saved *s, size_t shard, size_t first, size_t end))
 {
     for (size_t k = 0; k < m->shards; k++) {
-        size_t first, rows;
-        assert_ok(ditto_variable_shard(m->table, k, &first, &rows));
-        check(s, k, first * WIDTH, (first + rows) * WIDTH);
+        ditto_shard_info shard = shard_of(m->table, k);
+        check(s, k, shard.first_row * WIDTH, (shard.first_row + shard.rows) * WIDTH);
     }
 }
 
@@ -258,7 +257,6 @@ static void rule_12_13_chosen_parameters_are_saved(void **state)
     struct model m;
     double slot[2][COUNT];
     uint64_t version[3];
-    size_t first, rows;
     ditto_variable *chosen[2];
     ditto_checkpoint *file;
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
@@ -275,9 +273,9 @@ static void rule_12_13_chosen_parameters_are_saved(void **state)
         assert_ok(ditto_checkpoint_read(file, counting_slots[k], slot[k], sizeof slot[k]));
     assert_ok(ditto_checkpoint_close(file));
     for (size_t s = 0; s < 3; s++) {
-        assert_ok(ditto_variable_shard(m.table, s, &first, &rows));
-        for (size_t i = first * WIDTH; i < (first + rows) * WIDTH; i++)
-            assert_true(slot[0][i] == slot[0][first * WIDTH] && slot[1][i] == 2 * slot[0][i]);
+        size_t first = shard_of(m.table, s).first_row * WIDTH, count = shard_of(m.table, s).rows * WIDTH;
+        for (size_t i = first; i < first + count; i++)
+            assert_true(slot[0][i] == slot[0][first] && slot[1][i] == 2 * slot[0][i]);
     }
     options.variables = &m.table;
     options.num_variables = 1;
@@ -293,6 +291,12 @@ static void rule_12_13_chosen_parameters_are_saved(void **state)
 
 /* -- restoring -- */
 
+static void read_versions(const struct model *m, uint64_t *version)
+{
+    for (size_t i = 0; i < m->shards; i++)
+        version[i] = shard_of(m->table, i).version;
+}
+
 static void read_model(const struct model *m, const char *const *name, struct saved *s)
 {
     ditto_variable *slot;
@@ -301,7 +305,7 @@ static void read_model(const struct model *m, const char *const *name, struct sa
         assert_ok(ditto_optimizer_slot(m->optimizer, 0, name[k], &slot));
         assert_ok(ditto_variable_read(slot, s->slot[k], sizeof s->slot[k]));
     }
-    assert_ok(ditto_parameter_versions(m->table, s->version, SHARDS));
+    read_versions(m, s->version);
 }
 
 static uint64_t largest(const uint64_t *version, size_t count)
@@ -440,9 +444,9 @@ static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
     assert_int_equal(ditto_checkpoint_num_entries(file), 4); /* with rule/iterations */
     assert_ok(ditto_checkpoint_close(file));
     uint64_t before[4];
-    assert_ok(ditto_parameter_versions(m.table, before, 4));
+    read_versions(&m, before);
     assert_ok(ditto_checkpoint_restore(m.strategy, path, NULL, NULL));
-    assert_ok(ditto_parameter_versions(m.table, found.version, 4));
+    read_versions(&m, found.version);
     for (int s = 0; s < 4; s++)
         assert_int_equal(found.version[s], before[s] + 1);
     assert_ok(ditto_optimizer_destroy(mirrored.optimizer));

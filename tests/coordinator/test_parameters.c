@@ -32,7 +32,7 @@ static void make_model(struct model *m, uint32_t workers, uint32_t replicas, siz
     cut.name = "table";
     cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
     assert_ok(ditto_variable_create(m->strategy, &table, &cut, &m->table));
-    assert_int_equal(ditto_variable_num_shards(m->table), shards);
+    assert_int_equal(properties_of(m->table).num_shards, shards);
     cut = (ditto_variable_options)DITTO_VARIABLE_OPTIONS_INIT;
     cut.name = "bias";
     assert_ok(ditto_variable_create(m->strategy, &bias, &cut, &m->bias));
@@ -89,22 +89,19 @@ static void rule_12_2_parameters_in_cross_replica_context(void **state)
     };
     assert_ok(ditto_variable_scatter(m.table, DITTO_SCATTER_MAX, &slices));
     assert_ok(ditto_variable_scatter(m.table, DITTO_SCATTER_ADD, &slices));
-    uint64_t versions[4];
-    assert_ok(ditto_parameter_versions(m.table, versions, 4));
-    assert_int_equal(versions[0], 4);
-    assert_int_equal(versions[1], 2);
-    assert_int_equal(versions[3], 4);
+    assert_int_equal(shard_of(m.table, 0).version, 4);
+    assert_int_equal(shard_of(m.table, 1).version, 2);
+    assert_int_equal(shard_of(m.table, 3).version, 4);
     assert_ok(ditto_variable_describe(m.table, text, sizeof text, NULL));
     assert_non_null(strstr(text, "a parameter"));
     const void *address;
     ditto_value *of_variable;
     assert_status(ditto_variable_component(m.bias, 0, &address), DITTO_ERR_UNSUPPORTED);
-    assert_status(ditto_variable_shard_data(m.table, 0, &address), DITTO_ERR_UNSUPPORTED);
     assert_message("ditto_variable_read");
+    assert_null(shard_of(m.table, 0).data);
     assert_status(ditto_variable_value(m.bias, &of_variable), DITTO_ERR_UNSUPPORTED);
     assert_status(ditto_variable_update(m.bias, update_copy, NULL, NULL, 0, NULL, NULL),
                   DITTO_ERR_UNSUPPORTED);
-    assert_status(ditto_variable_component_name(m.bias, 1, text, sizeof text, NULL), DITTO_ERR_RANGE);
     ditto_variable *refused;
     ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor t = { .dtype = DITTO_F64 };
@@ -127,10 +124,12 @@ static ditto_status add_and_pull(ditto_replica *self, void *user)
         ones[i] = 1;
     EXPECT(&m->report, ditto_assign_add(self, m->table, ones) == DITTO_OK);
     EXPECT(&m->report, ditto_pull(self, m->table, &options, pulled) == DITTO_OK);
-    for (size_t s = 0; s < ditto_variable_num_shards(m->table); s++) {
-        size_t first, rows;
-        EXPECT(&m->report, ditto_variable_shard(m->table, s, &first, &rows) == DITTO_OK);
-        for (size_t i = first * WIDTH; i < (first + rows) * WIDTH; i++)
+    ditto_variable_properties of_table = DITTO_VARIABLE_PROPERTIES_INIT;
+    EXPECT(&m->report, ditto_variable_info(m->table, &of_table) == DITTO_OK);
+    for (size_t s = 0; s < of_table.num_shards; s++) {
+        ditto_shard_info shard = DITTO_SHARD_INFO_INIT;
+        EXPECT(&m->report, ditto_variable_shard(m->table, s, &shard) == DITTO_OK);
+        for (size_t i = shard.first_row * WIDTH; i < (shard.first_row + shard.rows) * WIDTH; i++)
             EXPECT(&m->report, pulled[i] == (double)versions[s]);
     }
     return DITTO_OK;
@@ -337,12 +336,10 @@ static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
             ditto_variable *iterations, *slot;
             int64_t steps;
             if (tries[k].rule == DITTO_RULE_ADAM) {
-                uint64_t versions[8];
                 double moments[ROWS * WIDTH];
                 assert_ok(ditto_optimizer_slot(n.optimizer, 0, "v", &slot));
-                assert_int_equal(ditto_variable_num_shards(slot), shards);
-                assert_ok(ditto_parameter_versions(slot, versions, shards));
-                assert_int_equal(versions[0], 20);
+                assert_int_equal(properties_of(slot).num_shards, shards);
+                assert_int_equal(shard_of(slot, 0).version, 20);
                 assert_ok(ditto_variable_read(slot, moments, sizeof moments));
                 assert_true(moments[0] > 0);
             }
@@ -483,7 +480,6 @@ static void rule_12_12_gradients_are_gathered(void **state)
         ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
         ditto_variable *iterations;
         struct training t;
-        uint64_t versions[5];
         int64_t steps;
         adding.rule = DITTO_RULE_ADD;
         adding.op = mean ? DITTO_MEAN : DITTO_SUM;
@@ -492,8 +488,7 @@ static void rule_12_12_gradients_are_gathered(void **state)
         train(&t, 20); /* six steps, and two gradients that wait for a third */
         read_all(&t.n, found);
         assert_true(found[0] == (mean ? 6 : 18 * replicas) && found[ROWS * WIDTH - 1] == found[0]);
-        assert_ok(ditto_parameter_versions(t.n.table, versions, 5));
-        assert_int_equal(versions[4], 6);
+        assert_int_equal(shard_of(t.n.table, 4).version, 6);
         assert_ok(ditto_optimizer_iterations(t.n.optimizer, &iterations));
         assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
         assert_int_equal(steps, 6);

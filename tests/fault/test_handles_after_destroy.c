@@ -291,7 +291,9 @@ static void *look_until_refused(void *argument)
             atomic_fetch_add(&l->wrong, 1);
         read = ditto_variable_read(l->variable, copy, sizeof copy);
         component = ditto_value_component(l->value, 1, &tensor);
-        (void)ditto_variable_generation(l->variable); /* returns 0 after the destruction */
+        ditto_variable_properties properties = DITTO_VARIABLE_PROPERTIES_INIT;
+        if (ditto_variable_info(l->variable, &properties) != DITTO_OK)
+            atomic_fetch_add(&l->wrong, 1);
         /* The strategy is destroyed only after the first round. */
         if (atomic_load(&l->ready) == 0 && (read != DITTO_OK || component != DITTO_OK))
             atomic_fetch_add(&l->wrong, 1);

@@ -241,23 +241,18 @@ static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
     uint32_t devices[64], count = nodes_of_parameters(s, devices, 64);
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
-    for (size_t k = 0; k < ditto_variable_num_shards(v) && info.binding != DITTO_BINDING_FIRST_TOUCH; k++) {
-        size_t first, rows;
-        const void *data;
-        assert_ok(ditto_variable_shard(v, k, &first, &rows));
-        assert_ok(ditto_variable_shard_data(v, k, &data));
+    for (size_t k = 0; k < properties_of(v).num_shards && info.binding != DITTO_BINDING_FIRST_TOUCH; k++) {
+        ditto_shard_info shard = shard_of(v, k);
+        const void *data = shard.data;
         assert_int_equal(node_of_page(data),
-                         node_of_page((const char *)data + (rows * 2 - 1) * sizeof(float)));
+                         node_of_page((const char *)data + (shard.rows * 2 - 1) * sizeof(float)));
         bool known = false;
         for (uint32_t i = 0; i < count; i++)
             known |= node_of_page(data) == (int)devices[i];
         assert_true(known);
         /* Nodes are used in turn, so the shard is on the same node as the one `count` before it. */
-        if (k >= count) {
-            const void *before;
-            assert_ok(ditto_variable_shard_data(v, k - count, &before));
-            assert_int_equal(node_of_page(data), node_of_page(before));
-        }
+        if (k >= count)
+            assert_int_equal(node_of_page(data), node_of_page(shard_of(v, k - count).data));
     }
 }
 

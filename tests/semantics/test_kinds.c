@@ -302,7 +302,7 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_ok(add_one(ditto_get_replica_context(), variable));
     assert_ok(ditto_variable_read(variable, &number, sizeof number));
     assert_true(number == 5);
-    assert_true(ditto_strategy_created_in_scope(plain, variable));
+    assert_ptr_equal(properties_of(variable).strategy, plain);
     assert_ok(ditto_variable_destroy(variable));
 }
 
@@ -569,10 +569,11 @@ static int use_default_strategy(void *parents_variable)
     REQUIRE(ditto_variable_read(parents_variable, &number, sizeof number) == DITTO_ERR_FORKED);
     ditto_strategy *fresh = ditto_get_strategy();
     REQUIRE(fresh != NULL && ditto_strategy_num_replicas(fresh) == 1);
-    REQUIRE(!ditto_strategy_created_in_scope(fresh, parents_variable));
+    ditto_variable_properties properties = DITTO_VARIABLE_PROPERTIES_INIT;
+    REQUIRE(ditto_variable_info(parents_variable, &properties) == DITTO_OK && properties.strategy == NULL);
     REQUIRE(ditto_variable_read(parents_variable, &number, sizeof number) == DITTO_ERR_CONTEXT);
     REQUIRE(ditto_variable_create(fresh, &t, NULL, &own) == DITTO_OK);
-    REQUIRE(ditto_strategy_created_in_scope(fresh, own));
+    REQUIRE(ditto_variable_info(own, &properties) == DITTO_OK && properties.strategy == fresh);
     REQUIRE(ditto_variable_destroy(own) == DITTO_OK);
     REQUIRE(act_as_replica() == 0);
     return 0;

@@ -150,7 +150,7 @@ static void check(ditto_strategy *s, ditto_variable *v, ditto_dtype dtype, const
     ditto_tensor spec = spec_of(v);
     assert_ok(ditto_variable_read(v, value, ditto_tensor_bytes(&spec)));
     expect_table("the value", value, dtype, expected);
-    for (uint32_t r = first_local(s); ditto_variable_num_shards(v) == 1 && r < end_local(s); r++) {
+    for (uint32_t r = first_local(s); properties_of(v).num_shards == 1 && r < end_local(s); r++) {
         char whose[40];
         const void *component;
         assert_ok(ditto_variable_component(v, r, &component));
@@ -418,24 +418,23 @@ static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_get_th
             options.initialize = initialize;
             options.initialize_user = &initialized;
             assert_ok(ditto_variable_create(s, &tensor, &options, &v));
-            assert_int_equal(ditto_variable_num_shards(v), shards);
+            assert_int_equal(properties_of(v).num_shards, shards);
             bool is_first_host = first_local(s) == 0; /* where alone initialize is called */
             assert_int_equal(initialized.calls, is_first_host ? shards : 0);
             size_t next = 0;
             for (size_t k = 0; k < shards; k++) {
-                size_t first, rows;
-                const void *data;
-                assert_ok(ditto_variable_shard(v, k, &first, &rows));
+                ditto_shard_info shard = shard_of(v, k);
+                size_t first = shard.first_row, rows = shard.rows;
                 assert_int_equal(first, next);
                 assert_int_equal(rows, ROWS / shards + (k < ROWS % shards));
                 assert_int_equal(initialized.first[k], is_first_host ? first : 0);
                 assert_int_equal(initialized.rows[k], is_first_host ? rows : 0);
-                assert_ok(ditto_variable_shard_data(v, k, &data));
-                assert_true(*(const double *)data == (double)(first * ROW));
+                assert_true(*(const double *)shard.data == (double)(first * ROW));
                 next += rows;
             }
             assert_int_equal(next, ROWS);
-            assert_status(ditto_variable_shard(v, shards, &next, &next), DITTO_ERR_RANGE);
+            ditto_shard_info none = DITTO_SHARD_INFO_INIT;
+            assert_status(ditto_variable_shard(v, shards, &none), DITTO_ERR_RANGE);
             assert_ok(ditto_variable_read(v, found, sizeof found));
             for (size_t e = 0; e < ROWS * ROW; e++)
                 assert_true(found[e] == (double)e);
@@ -523,7 +522,7 @@ static void rule_8_16_one_shard_is_a_plain_variable(void **state)
     options.partitioner = (ditto_partitioner){ DITTO_PARTITION_MAX_SIZE, 0, 800 };
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_variable_create(s, tensors[i], &options, &v));
-        assert_int_equal(ditto_variable_num_shards(v), 1);
+        assert_int_equal(properties_of(v).num_shards, 1);
         assert_ok(ditto_variable_component(v, end_local(s) - 1, &data));
         assert_ok(ditto_variable_describe(v, words, sizeof words, NULL));
         /* Rule 8.4: an option that is not used is reported. */

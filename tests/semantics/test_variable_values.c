@@ -407,19 +407,19 @@ static void generations_say_whether_a_variable_was_written(void **state)
             .mirrored = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT),
             .on_read = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT)
         };
-        uint64_t before = ditto_variable_generation(c.mirrored),
-                 on_read_before = ditto_variable_generation(c.on_read);
+        uint64_t before = properties_of(c.mirrored).generation,
+                 on_read_before = properties_of(c.on_read).generation;
         run_all(s, count_writes, &c, &c.report);
-        assert_true(ditto_variable_generation(c.mirrored) > before);
+        assert_true(properties_of(c.mirrored).generation > before);
         /* The two writes of replica 0 are counted on its host. */
-        assert_true(ditto_variable_generation(c.on_read) == on_read_before + (first_local(s) == 0 ? 2 : 0));
-        before = ditto_variable_generation(c.mirrored);
+        assert_true(properties_of(c.on_read).generation == on_read_before + (first_local(s) == 0 ? 2 : 0));
+        before = properties_of(c.mirrored).generation;
         assert_ok(ditto_variable_read(c.mirrored, value, sizeof value));
-        assert_true(ditto_variable_generation(c.mirrored) == before);
+        assert_true(properties_of(c.mirrored).generation == before);
         assert_ok(ditto_variable_read(c.on_read, value, sizeof value));
         assert_true(value[0] == 5);
         assert_ok(ditto_variable_assign(c.mirrored, value, sizeof value));
-        assert_true(ditto_variable_generation(c.mirrored) > before);
+        assert_true(properties_of(c.mirrored).generation > before);
         assert_ok(ditto_variable_destroy(c.mirrored));
         assert_ok(ditto_variable_destroy(c.on_read));
         assert_ok(ditto_strategy_destroy(s));

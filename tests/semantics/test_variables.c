@@ -56,8 +56,8 @@ static void rule_8_1_auto_is_trainable_and_on_read_is_not(void **state)
     (void)state;
     ditto_variable *a = make(s, f32_scalar, DITTO_SYNCHRONIZATION_DEFAULT, DITTO_AGGREGATE_SUM);
     ditto_variable *b = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
-    assert_true(ditto_variable_is_trainable(a));
-    assert_false(ditto_variable_is_trainable(b));
+    assert_true(properties_of(a).trainable);
+    assert_false(properties_of(b).trainable);
     assert_ok(ditto_variable_destroy(a));
     assert_ok(ditto_variable_destroy(b));
     assert_ok(ditto_strategy_destroy(s));
@@ -583,25 +583,18 @@ static void rule_8_3_a_variable_created_in_a_run_is_one_variable(void **state)
     assert_ok(ditto_variable_destroy(alone));
 }
 
-static void rule_8_4_components_have_names(void **state)
+static void rule_8_4_variables_have_names(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_tensor t = { .dtype = DITTO_F64 };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *named, *unnamed;
-    char text[64];
-    size_t length;
     options.name = "w";
     assert_ok(ditto_variable_create(strategy, &t, &options, &named));
     assert_ok(ditto_variable_create(strategy, &t, NULL, &unnamed));
-    assert_string_equal(ditto_variable_name(unnamed), "Variable");
-    assert_ok(ditto_variable_component_name(named, 0, text, sizeof text, &length));
-    assert_string_equal(text, "w");
-    assert_ok(ditto_variable_component_name(named, 2, text, sizeof text, &length));
-    assert_string_equal(text, "w/replica_2");
-    assert_int_equal(length, 11);
-    assert_status(ditto_variable_component_name(named, 3, text, sizeof text, NULL), DITTO_ERR_RANGE);
+    assert_string_equal(properties_of(unnamed).name, "Variable");
+    assert_string_equal(properties_of(named).name, "w");
     assert_ok(ditto_variable_destroy(named));
     assert_ok(ditto_variable_destroy(unnamed));
     assert_ok(ditto_strategy_destroy(strategy));
@@ -645,8 +638,7 @@ static void rule_8_5_colocated_variables_have_copies_on_the_same_nodes(void **st
     assert_ok(ditto_variable_create(strategy, &t, &options, &with_shared));
     expect_same_copies(with_apart, apart, 3);
     expect_same_copies(with_shared, shared, 2); /* one for each node */
-    assert_true(ditto_strategy_created_in_scope(strategy, with_apart));
-    assert_false(ditto_strategy_created_in_scope(other, with_apart));
+    assert_ptr_equal(properties_of(with_apart).strategy, strategy);
     assert_status(ditto_variable_create(other, &t, &options, &refused), DITTO_ERR_INVALID);
     assert_message("another strategy");
     options.synchronization = DITTO_ON_READ;
@@ -690,7 +682,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_8_3_a_variable_created_in_a_run_is_one_variable),
-        cmocka_unit_test(rule_8_4_components_have_names),
+        cmocka_unit_test(rule_8_4_variables_have_names),
         one_host_test(rule_8_5_colocated_variables_have_copies_on_the_same_nodes,
                       "it pretends that the replicas of one host are on two nodes"),
         cmocka_unit_test(rule_8_1_auto_is_trainable_and_on_read_is_not),

@@ -60,6 +60,22 @@ ditto_tensor spec_of(const ditto_variable *variable)
     return spec;
 }
 
+ditto_variable_properties properties_of(const ditto_variable *variable)
+{
+    ditto_variable_properties properties = DITTO_VARIABLE_PROPERTIES_INIT;
+    if (ditto_variable_info(variable, &properties) != DITTO_OK)
+        fail_msg("no properties: %s", ditto_last_error()->message);
+    return properties;
+}
+
+ditto_shard_info shard_of(const ditto_variable *variable, size_t shard)
+{
+    ditto_shard_info info = DITTO_SHARD_INFO_INIT;
+    if (ditto_variable_shard(variable, shard, &info) != DITTO_OK)
+        fail_msg("no shard %zu: %s", shard, ditto_last_error()->message);
+    return info;
+}
+
 ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options)
 {
     ditto_strategy_options own_options = DITTO_STRATEGY_OPTIONS_INIT;

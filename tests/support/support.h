@@ -50,6 +50,10 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);
 
+/* Return what ditto_variable_info and ditto_variable_shard say. They fail the test if these fail. */
+ditto_variable_properties properties_of(const ditto_variable *variable);
+ditto_shard_info shard_of(const ditto_variable *variable, size_t shard);
+
 /* The numbers of replicas that features are tried with. They are 1, 2, 3, 8, and, without DITTO_TEST_SHORT,
  * 64; under ThreadSanitizer 1, 2, 5, and 64. */
 extern const uint32_t replica_counts[];

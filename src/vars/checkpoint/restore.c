@@ -45,15 +45,12 @@ static ditto_status check_fit(const ditto_variable *v, const struct dti_contents
                               const char *path)
 {
     char what[256];
-    ditto_tensor spec;
-    DTI_TRY(DTI_OWN(ditto_variable_spec(v, &spec)));
-    if (ditto_variable_synchronization(v) == DITTO_ON_READ &&
-        ditto_variable_aggregation(v) == DITTO_AGGREGATE_NONE)
+    if (!v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%.100s\" is sync-on-read without aggregation: nothing can be restored to it",
                         entry->name);
     snprintf(what, sizeof what, "the value in %.200s (from which nothing was restored)", path);
-    return dti_spec_check(&spec, entry->name, &entry->spec, what);
+    return dti_spec_check(&v->spec, entry->name, &entry->spec, what);
 }
 
 /* Sets *out to the variable of this name, or to NULL if there is none. Returns DITTO_ERR_INVALID if two
@@ -62,7 +59,7 @@ static ditto_status find_variable(const struct restoring *r, const char *name, d
 {
     *out = NULL;
     for (size_t i = 0; i < r->num_variables; i++) {
-        if (strcmp(ditto_variable_name(r->variable[i]), name) != 0)
+        if (strcmp(r->variable[i]->name, name) != 0)
             continue;
         if (*out != NULL)
             return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%.100s\": give each its own name",
@@ -106,7 +103,7 @@ static ditto_status find_missing(struct restoring *r)
     char names[300] = "";
     struct dti_text text = { names, sizeof names, 0 };
     for (size_t i = 0; i < r->num_variables; i++) {
-        const char *name = ditto_variable_name(r->variable[i]);
+        const char *name = r->variable[i]->name;
         const struct dti_contents_entry *entry = dti_contents_find(&r->file->contents, name);
         if (entry != NULL && !entry->own)
             continue;

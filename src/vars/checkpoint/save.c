@@ -17,13 +17,13 @@
 
 static ditto_status add_entry(struct dti_contents *contents, const ditto_variable *v)
 {
-    struct dti_contents_entry *entry = dti_contents_add(contents, ditto_variable_name(v));
+    struct dti_contents_entry *entry = dti_contents_add(contents, v->name);
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
-    DTI_TRY(DTI_OWN(ditto_variable_spec(v, &entry->spec)));
-    entry->synchronization = ditto_variable_synchronization(v);
-    entry->aggregation = ditto_variable_aggregation(v);
-    entry->trainable = ditto_variable_is_trainable(v);
+    entry->spec = v->spec;
+    entry->synchronization = v->mirrored ? DITTO_ON_WRITE : DITTO_ON_READ;
+    entry->aggregation = v->aggregation;
+    entry->trainable = v->trainable;
     if (entry->synchronization == DITTO_ON_READ && entry->aggregation == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%.100s\" is sync-on-read without aggregation, so it has no value to be saved: "
@@ -35,7 +35,7 @@ static ditto_status add_entry(struct dti_contents *contents, const ditto_variabl
 /* The versions are an array of u64, one for each shard. */
 static ditto_status add_versions(struct dti_contents *contents, const ditto_variable *v)
 {
-    char *name = dti_versions_name(ditto_variable_name(v));
+    char *name = dti_versions_name(v->name);
     if (name == NULL)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a checkpoint");
     struct dti_contents_entry *entry = dti_contents_add(contents, name);

@@ -76,15 +76,3 @@ ditto_status ditto_pull_rows(ditto_replica *self, const ditto_variable *variable
     struct dti_reading reading = { known.lock == DITTO_SWITCH_OFF, known.versions };
     return dti_parameter_lookup(variable, indices, count, rows, &reading);
 }
-
-ditto_status ditto_parameter_versions(const ditto_variable *variable, uint64_t *versions, size_t capacity)
-{
-    DTI_ENTER();
-    DTI_HOLD_VARIABLE(variable);
-    DTI_TRY(check_parameter(variable));
-    if (capacity > 0)
-        DTI_TRY(dti_not_null(versions, "versions"));
-    for (uint32_t i = 0; i < variable->pieces && i < capacity; i++)
-        versions[i] = dti_shard_version(variable, i);
-    return DITTO_OK;
-}

@@ -133,40 +133,6 @@ ditto_status ditto_variable_destroy(ditto_variable *variable)
     return dti_variable_destroy(variable);
 }
 
-const char *ditto_variable_name(const ditto_variable *variable)
-{
-    return variable != NULL ? variable->name : "";
-}
-
-ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t replica, char *buffer,
-                                           size_t capacity, size_t *length)
-{
-    struct dti_text text = { buffer, capacity, 0 };
-    DTI_ENTER();
-    DTI_HOLD_VARIABLE(v);
-    if (capacity > 0)
-        DTI_TRY(dti_not_null(buffer, "buffer"));
-    if (v->shard != NULL && replica != 0)
-        return DTI_FAIL(DITTO_ERR_RANGE,
-                        "replica %u of \"%s\": a parameter exists once, and replica 0 stands for it", replica,
-                        v->name);
-    if (replica >= dti_team_all_replicas(v->team))
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
-                        dti_team_all_replicas(v->team));
-    if (replica == 0)
-        dti_text_add(&text, "%s", v->name);
-    else
-        dti_text_add(&text, "%s/replica_%u", v->name, replica);
-    if (length != NULL)
-        *length = text.length;
-    return DITTO_OK;
-}
-
-int ditto_variable_is_trainable(const ditto_variable *variable)
-{
-    return variable != NULL && variable->trainable;
-}
-
 ditto_status ditto_variable_spec(const ditto_variable *variable, ditto_tensor *out)
 {
     DTI_ENTER();
@@ -176,32 +142,37 @@ ditto_status ditto_variable_spec(const ditto_variable *variable, ditto_tensor *o
     return DITTO_OK;
 }
 
-ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable)
-{
-    return variable != NULL && !variable->mirrored ? DITTO_ON_READ : DITTO_ON_WRITE;
-}
-
-ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable)
-{
-    return variable != NULL ? variable->aggregation : DITTO_AGGREGATE_NONE;
-}
-
-size_t ditto_variable_num_shards(const ditto_variable *variable)
+static size_t num_shards(const ditto_variable *v)
 {
     /* The parts of other slots are not shards. Those of a parameter's slot are. */
-    bool has_shards = variable != NULL && (!variable->optimizer_slot || variable->shard != NULL);
-    return has_shards ? variable->pieces : 1;
+    return !v->optimizer_slot || v->shard != NULL ? v->pieces : 1;
 }
 
-uint64_t ditto_variable_generation(const ditto_variable *v)
+static uint64_t generation(const ditto_variable *v)
 {
-    DTI_LEAVES_GATE(held, NULL);
-    if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
-        return 0;
     uint64_t sum = v->shard != NULL ? dti_parameter_sum_of_versions(v) : 0;
     for (uint32_t i = 0; i < v->num_replicas; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;
+}
+
+ditto_status ditto_variable_info(const ditto_variable *v, ditto_variable_properties *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(v, "variable"));
+    DTI_TRY(dti_result_check(out, "ditto_variable_properties"));
+    ditto_variable_properties found = { .name = v->name,
+                                        .trainable = v->trainable,
+                                        .synchronization = v->mirrored ? DITTO_ON_WRITE : DITTO_ON_READ,
+                                        .aggregation = v->aggregation,
+                                        .num_shards = num_shards(v) };
+    DTI_LEAVES_GATE(held, NULL);
+    if (dti_dependent_hold(&v->dependent, &held)) {
+        found.strategy = dti_team_strategy(v->team);
+        found.generation = generation(v);
+    }
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
 /* -- Cross context -- */
@@ -324,17 +295,6 @@ ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *val
     return cross_write(variable, DTI_RULE_SUB, value, bytes);
 }
 
-/* Refuses to show where the elements of a parameter are. */
-static ditto_status check_address(const ditto_variable *v)
-{
-    if (v->shard == NULL)
-        return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                    "the address of \"%s\", a parameter that workers change at any time: copy its elements "
-                    "(ditto_variable_read, or ditto_pull in a function)",
-                    v->name);
-}
-
 ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
 {
     DTI_ENTER();
@@ -344,47 +304,35 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
     uint32_t index;
     DTI_TRY(dti_team_index(v->team, replica, &index));
     DTI_TRY(dti_variable_check_whole(v, "a component of"));
-    DTI_TRY(check_address(v));
+    if (v->shard != NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "the address of \"%s\", a parameter that workers change at any time: copy its "
+                        "elements (ditto_variable_read, or ditto_pull in a function)",
+                        v->name);
     *data = dti_variable_component(v, index);
     return DITTO_OK;
 }
 
-static ditto_status check_shard(const ditto_variable *v, size_t shard)
+ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, ditto_shard_info *out)
 {
-    if (shard >= ditto_variable_num_shards(v))
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(dti_result_check(out, "ditto_shard_info"));
+    if (shard >= num_shards(v))
         return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu does not exist: \"%s\" has %zu", shard, v->name,
-                        ditto_variable_num_shards(v));
-    return DITTO_OK;
-}
-
-ditto_status ditto_variable_shard_data(ditto_variable *v, size_t shard, const void **data)
-{
-    DTI_ENTER();
-    DTI_HOLD_VARIABLE(v);
-    DTI_TRY(check_shard(v, shard));
-    DTI_TRY(dti_not_null(data, "data"));
-    DTI_TRY(dti_context_check_cross(v->team));
-    DTI_TRY(check_address(v));
-    if (v->optimizer_slot)
-        DTI_TRY(dti_variable_check_whole(v, "the data of"));
-    *data = v->copies_of_piece[shard].copy[0].data;
-    return DITTO_OK;
-}
-
-ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t *first_row, size_t *rows)
-{
-    DTI_ENTER();
-    DTI_HOLD_VARIABLE(v);
-    DTI_TRY(check_shard(v, shard));
-    DTI_TRY(dti_not_null(first_row, "first_row"));
-    DTI_TRY(dti_not_null(rows, "rows"));
+                        num_shards(v));
     /* A variable of one shard may be a scalar, or have rows without elements, which must not lead to a
      * division by 0. */
-    bool is_one_shard = ditto_variable_num_shards(v) == 1;
+    bool is_one_shard = num_shards(v) == 1;
     size_t all_rows = v->spec.rank > 0 ? v->spec.shape[0] : 1,
            row_count = is_one_shard ? 1 : v->count / all_rows;
-    *first_row = is_one_shard ? 0 : v->piece[shard].first / row_count;
-    *rows = is_one_shard ? all_rows : v->piece[shard].count / row_count;
+    ditto_shard_info found = { .first_row = is_one_shard ? 0 : v->piece[shard].first / row_count,
+                               .rows = is_one_shard ? all_rows : v->piece[shard].count / row_count };
+    if (v->shard != NULL)
+        found.version = dti_shard_version(v, (uint32_t)shard);
+    else if (!v->optimizer_slot || v->pieces == 1)
+        found.data = dti_nearest(v, (uint32_t)shard, 0);
+    dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }
 

@@ -145,7 +145,6 @@ static ditto_value *value;
     X(ditto_pull, (NULL, NULL, NULL, NULL))                                                       \
     X(ditto_pull_rows, (NULL, NULL, NULL, 0, NULL, NULL))                                         \
     X(ditto_optimizer_steps, (NULL, NULL, NULL))                                                  \
-    X(ditto_parameter_versions, (NULL, NULL, 0))                                                  \
     X(ditto_exchange, (NULL, NULL, 0, NULL))                                                      \
     X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                               \
     X(ditto_all_reduce_slices_into, (NULL, NULL, NULL, 0, DITTO_SUM, NULL))                       \
@@ -210,8 +209,8 @@ static ditto_value *value;
     X(ditto_local, (NULL, NULL, NULL))                                                            \
     X(ditto_variable_create, (NULL, NULL, NULL, NULL))                                            \
     X(ditto_variable_spec, (NULL, NULL))                                                          \
-    X(ditto_variable_component_name, (NULL, 0, NULL, 0, NULL))                                    \
-    X(ditto_variable_shard, (NULL, 0, NULL, NULL))                                                \
+    X(ditto_variable_info, (NULL, NULL))                                                          \
+    X(ditto_variable_shard, (NULL, 0, NULL))                                                      \
     X(ditto_variable_describe, (NULL, NULL, 0, NULL))                                             \
     X(ditto_strategy_parameter_devices, (NULL, NULL, 0, NULL))                                    \
     X(ditto_strategy_variables, (NULL, NULL, 0, NULL))                                            \
@@ -223,7 +222,6 @@ static ditto_value *value;
     X(ditto_variable_assign_add, (NULL, NULL, 0))                                                 \
     X(ditto_variable_assign_sub, (NULL, NULL, 0))                                                 \
     X(ditto_variable_component, (NULL, 0, NULL))                                                  \
-    X(ditto_variable_shard_data, (NULL, 0, NULL))                                                 \
     X(ditto_create_variable, (NULL, NULL, NULL, NULL))                                            \
     X(ditto_read, (NULL, NULL, NULL))                                                             \
     X(ditto_component, (NULL, NULL, NULL))                                                        \

@@ -26,12 +26,12 @@ static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(
         assert_int_equal(calls, nodes_of(s));
         assert_int_equal(count_copies(s, v), nodes_of(s));
         const double *first = component(v, first_replica);
-        uint64_t before = ditto_variable_generation(v);
+        uint64_t before = properties_of(v).generation;
         assert_ok(update_with(v, ids));
         assert_int_equal(calls, n);
         assert_int_equal(count_copies(s, v), n);
         assert_ptr_equal(component(v, first_replica), first); /* the owner of a copy keeps it */
-        assert_int_equal(ditto_variable_generation(v), before + n);
+        assert_int_equal(properties_of(v).generation, before + n);
         expect_components(s, v, 16, 1);
         assert_ok(ditto_variable_describe(v, text, sizeof text, NULL));
         snprintf(expected, sizeof expected, ", %u cop%s on NUMA node", n, n == 1 ? "y" : "ies");
@@ -321,10 +321,10 @@ static int split_without_memory(void *unused)
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
     /* Each round frees the copy that could be allocated, or the next round would have less memory. */
     for (int round = 0; round < 3; round++) {
-        uint64_t before = ditto_variable_generation(l.v);
+        uint64_t before = properties_of(l.v).generation;
         REQUIRE(ditto_variable_update(l.v, count_call, &l, (const ditto_value *[]){ each }, 1, NULL, NULL) ==
                 DITTO_ERR_NO_MEMORY);
-        REQUIRE(ditto_variable_generation(l.v) == before);
+        REQUIRE(properties_of(l.v).generation == before);
         l.failed = 0;
         REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK);
         REQUIRE(l.failed == 3); /* the call fails on all replicas */

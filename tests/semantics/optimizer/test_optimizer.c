@@ -454,13 +454,11 @@ static void wrong_gradients_and_rates_are_refused(void **state)
     assert_message("\"m\", \"v\"");
     assert_status(ditto_optimizer_slot(t.optimizer, VARIABLES, "m", &slot), DITTO_ERR_RANGE);
     assert_ok(ditto_optimizer_slot(t.optimizer, 1, "v", &slot));
-    assert_string_equal(ditto_variable_name(slot), "adam/v/b/c");
-    assert_false(ditto_variable_is_trainable(slot));
+    assert_string_equal(properties_of(slot).name, "adam/v/b/c");
+    assert_false(properties_of(slot).trainable);
     assert_status(ditto_variable_destroy(slot), DITTO_ERR_BUSY); /* the optimizer owns it */
-    assert_int_equal(ditto_variable_num_shards(slot), 1);
-    size_t first, count;
-    assert_ok(ditto_variable_shard(slot, 0, &first, &count));
-    assert_true(first == 0 && count == rows[1]);
+    assert_int_equal(properties_of(slot).num_shards, 1);
+    assert_true(shard_of(slot, 0).first_row == 0 && shard_of(slot, 0).rows == rows[1]);
     ditto_optimizer *second;
     assert_status(ditto_optimizer_create(&slot, 1, &o, &second), DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_destroy(other));

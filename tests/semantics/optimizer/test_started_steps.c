@@ -150,7 +150,7 @@ static void expect_equal_variables(const ditto_strategy *s, ditto_variable *one,
         equal = equal && memcmp(left, right, bytes) == 0;
     }
     if (!equal)
-        fail_msg("two variables \"%s\" of %u replicas differ in their %s", ditto_variable_name(one),
+        fail_msg("two variables \"%s\" of %u replicas differ in their %s", properties_of(one).name,
                  ditto_strategy_num_replicas(s), what);
 }
 
