@@ -126,6 +126,11 @@ for rule in $(grep -ohE '\b[Rr]ules?[ _][0-9]+[._][0-9]+\w*((,| to| and) [0-9]+\
     echo "$stated" | grep -qxF "$rule" || complain "docs/semantics.md has no rule ($rule)"
 done
 
+echo "lint: paragraphs of docs/semantics.md have at most 120 words"
+long=$(awk '/^$|^[|#]|^- |^    / { words = 0 } /^[^|#]/ { words += NF } words > 120 { print FNR; words = 0 }' \
+    docs/semantics.md)
+for line in $long; do complain "docs/semantics.md:$line: a paragraph of more than 120 words ends here"; done
+
 echo "lint: no declaration is torn"
 # Lines that end in "=", or consist of a type and a name alone.
 # shellcheck disable=SC2086
