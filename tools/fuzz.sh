@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=$1; shift
-[ $# -gt 0 ] || set -- placement csv tfrecord fixed npy hdf5
+[ $# -gt 0 ] || set -- placement csv tfrecord fixed npy headers life_line hdf5
 for tool in clang llvm-profdata llvm-cov; do
     command -v $tool >/dev/null || { echo "fuzz: $tool is missing (Debian: clang, llvm)" >&2; exit 1; }
 done
@@ -32,6 +32,8 @@ files_of() {
         ;;
     fixed) echo src/input/sources/records/fixed.c ;;
     npy) echo src/input/sources/records/npy.c src/input/sources/records/npy_header.c ;;
+    headers) echo src/hosts/header.c src/hosts/header_steps.c src/hosts/last_words.c ;;
+    life_line) echo src/hosts/life_line.c ;;
     hdf5) echo src/vars/checkpoint/hdf5/hdf5_read.c ;;
     esac
 }

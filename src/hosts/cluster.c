@@ -24,7 +24,8 @@ struct greeting {
     char version[VERSION_BYTES];
     char name[DTI_HOST_NAME_BYTES];
     uint32_t life_line; /* 1 if the host wants one */
-    unsigned char unused[152];
+    uint32_t no_memory; /* 1 if the host has no memory for the headers */
+    unsigned char unused[148];
 };
 _Static_assert(sizeof(struct greeting) == 256, "all versions have greetings of this size");
 
@@ -47,7 +48,8 @@ static void write_own(const ditto_cluster *cluster, bool life_line, struct greet
                               .byte_order = BYTE_ORDER_WORD,
                               .num_hosts = cluster->wire.num_hosts,
                               .host = cluster->wire.host,
-                              .life_line = life_line };
+                              .life_line = life_line,
+                              .no_memory = cluster->headers == NULL };
     strncpy(own->version, ditto_version(), sizeof own->version - 1);
     memcpy(own->name, cluster->name[cluster->wire.host], sizeof own->name);
 }
@@ -141,9 +143,13 @@ static ditto_status greet_all(struct greetings *g, bool life_line, uint32_t time
         cluster->name[h][DTI_HOST_NAME_BYTES - 1] = '\0';
     }
     /* Checked last, so that all hosts find the same error. */
-    for (uint32_t h = 0; h < hosts; h++)
+    for (uint32_t h = 0; h < hosts; h++) {
         if (h != cluster->wire.host)
             DTI_TRY(check_life_line(g, h));
+        if (h != cluster->wire.host ? g->with[h].theirs.no_memory != 0 : g->own.no_memory != 0)
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "host %u (%s) has no memory for the headers of %u hosts", h,
+                            cluster->name[h], hosts);
+    }
     return DITTO_OK;
 }
 
@@ -229,9 +235,10 @@ ditto_status ditto_cluster_create(const ditto_wire *given, const ditto_cluster_o
     DTI_TRY(allocate(&wire, known.name, &cluster));
     uint32_t timeout_ms = known.timeout_ms != 0 ? known.timeout_ms : DEFAULT_TIMEOUT_MS;
     bool life_line = known.life_line != DITTO_SWITCH_OFF;
+    dti_headers_allocate(cluster);
     ditto_status status = greet(cluster, life_line, timeout_ms);
     if (status == DITTO_OK)
-        status = dti_headers_make(cluster);
+        status = dti_headers_begin(cluster);
     if (status == DITTO_OK && life_line && wire.num_hosts > 1) {
         status = dti_life_line_make(cluster, timeout_ms);
         ditto_error error = *dti_error_get();
@@ -269,14 +276,14 @@ ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
     if (cluster->ranges != NULL)
         return DTI_FAIL(DITTO_ERR_BUSY, "a strategy uses the cluster: destroy the strategy first");
     if (dti_cluster_is_forked(cluster)) {
-        dti_life_line_end(cluster);
+        dti_life_line_end(cluster, dti_headers_number(cluster));
         release(cluster); /* the wire belongs to the parent process */
         return DITTO_OK;
     }
     DTI_TRY(dti_cluster_check_thread(cluster));
     if (dti_life_line_has_lost(cluster))
         dti_cluster_poison(cluster);
-    dti_life_line_end(cluster);
+    dti_life_line_end(cluster, dti_headers_number(cluster));
     ditto_status status = cluster->is_poisoned ? DITTO_OK : dti_headers_withdraw(cluster);
     if (cluster->is_poisoned || cluster->unfinished != 0) {
         dti_cluster_keep(cluster); /* a replica that never returned may look at it */

@@ -3,6 +3,7 @@
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"
 #include "hosts/header_private.h"
+#include "hosts/life_line.h"
 
 #include <string.h>
 
@@ -41,6 +42,45 @@ ditto_status dti_header_receive_all(ditto_cluster *cluster)
     return DITTO_OK;
 }
 
+static bool is_terminated(const char *text, size_t bytes)
+{
+    return memchr(text, '\0', bytes) != NULL;
+}
+
+static bool is_host(const ditto_cluster *cluster, uint32_t host)
+{
+    return host < cluster->wire.num_hosts;
+}
+
+static bool are_last_words(const ditto_cluster *cluster, const struct dti_last_words *words, size_t bytes)
+{
+    return bytes == dti_last_bytes(cluster) && is_host(cluster, words->origin) &&
+           dti_status_is_error(words->status) && is_terminated(words->message, sizeof words->message) &&
+           is_terminated(words->call, sizeof words->call) &&
+           ((words->one == DTI_NO_HOST && words->other == DTI_NO_HOST) ||
+            (is_host(cluster, words->one) && is_host(cluster, words->other)));
+}
+
+/* Returns true if the message that has arrived has the form of one, whatever its sender has done. The headers
+ * of a step are checked when they are added (header_steps.c). */
+static bool is_sound(const ditto_cluster *cluster, const struct dti_peer *peer)
+{
+    const struct dti_header *header = dti_header_arrived(peer);
+    size_t bytes = peer->receive.bytes;
+    if (bytes < sizeof *header || !is_terminated(header->call_name, sizeof header->call_name))
+        return false;
+    switch ((enum dti_header_kind)header->kind) {
+    case DTI_HEADER_LAST:
+        return are_last_words(cluster, (const void *)(header + 1), bytes - sizeof *header);
+    case DTI_HEADER_QUESTION:
+        return cluster->headers->goes_in_steps && bytes == sizeof(struct dti_question);
+    case DTI_HEADER_CALL:
+    case DTI_HEADER_END:
+        return cluster->headers->goes_in_steps || (header->block == 0 && bytes == dti_header_bytes(header));
+    }
+    return false;
+}
+
 /* Fails if the receive has failed, or if the message is not the next one. */
 static ditto_status check(const ditto_cluster *cluster, uint32_t host)
 {
@@ -50,6 +90,11 @@ static ditto_status check(const ditto_cluster *cluster, uint32_t host)
     if (peer->receive.status != DITTO_OK)
         return DTI_FAIL(peer->receive.status, "the wire could not receive from host %u (%s)", host,
                         cluster->name[host]);
+    if (!is_sound(cluster, peer))
+        return DTI_FAIL(DITTO_ERR_SYSTEM,
+                        "the wire delivered a message of %zu bytes from host %u (%s) that is no header: it has "
+                        "damaged it",
+                        peer->receive.bytes, host, cluster->name[host]);
     bool is_next = header->number == peer->heard + 1;
     /* In steps, most hosts send this one no message in an exchange, and a host that fails sends its last
      * header instead. */
@@ -263,6 +308,8 @@ static bool exchange_is_over(void *argument)
     }
     if (headers->have == hosts)
         headers->finished = headers->number;
+    else
+        dti_life_line_await(cluster, headers->number);
     return (headers->have == hosts && are_sent) || x->failed || x->has_last;
 }
 

@@ -101,8 +101,10 @@ extern uint32_t dti_most_direct_hosts;
 
 /* -- The driver -- */
 
-/* Allocates the headers, and begins to receive. Fails with NO_MEMORY, or as the wire does. */
-ditto_status dti_headers_make(ditto_cluster *cluster);
+/* Allocates the headers. Without memory for them, cluster->headers stays NULL. */
+void dti_headers_allocate(ditto_cluster *cluster);
+/* Begins to receive. Fails as the wire does. */
+ditto_status dti_headers_begin(ditto_cluster *cluster);
 /* Withdraws the receives, before the cluster is destroyed. Fails if the wire does. */
 ditto_status dti_headers_withdraw(ditto_cluster *cluster);
 void dti_headers_free(ditto_cluster *cluster);

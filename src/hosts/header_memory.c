@@ -103,31 +103,27 @@ static size_t lay_out(ditto_cluster *cluster, unsigned char *memory)
     return at;
 }
 
-static bool allocate(ditto_cluster *cluster)
+void dti_headers_allocate(ditto_cluster *cluster)
 {
     uint32_t hosts = cluster->wire.num_hosts;
     struct dti_headers *headers = calloc(1, sizeof *headers);
     cluster->headers = headers;
     if (headers == NULL)
-        return false;
+        return;
     headers->goes_in_steps = hosts > dti_most_direct_hosts;
     headers->peer = calloc(hosts, sizeof *headers->peer);
-    if (headers->peer == NULL)
-        return false;
-    size_t bytes = lay_out(cluster, NULL);
-    headers->memory = aligned_alloc(DTI_CACHE_LINE, bytes);
-    if (headers->memory == NULL)
-        return false;
+    size_t bytes = headers->peer != NULL ? lay_out(cluster, NULL) : 0;
+    headers->memory = bytes != 0 ? aligned_alloc(DTI_CACHE_LINE, bytes) : NULL;
+    if (headers->memory == NULL) {
+        dti_headers_free(cluster);
+        return;
+    }
     memset(headers->memory, 0, bytes);
     (void)lay_out(cluster, headers->memory);
-    return true;
 }
 
-ditto_status dti_headers_make(ditto_cluster *cluster)
+ditto_status dti_headers_begin(ditto_cluster *cluster)
 {
-    if (!allocate(cluster))
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the headers of %u hosts",
-                        cluster->wire.num_hosts);
     dti_header_begin_epoch(cluster);
     return dti_header_receive_all(cluster);
 }

@@ -136,6 +136,7 @@ static bool is_whole(const ditto_cluster *cluster, const unsigned char *message,
     for (uint32_t hosts = 0; hosts < count;) {
         const struct dti_header *header = header_at(message, at);
         if (bytes - at < sizeof *header || dti_header_bytes(header) > bytes - at ||
+            memchr(header->call_name, '\0', sizeof header->call_name) == NULL ||
             header->number != headers->number || header->epoch != dti_cluster_epoch(cluster) ||
             !has_room(cluster, header) || header->block > 16 || hosts + (1u << header->block) > count)
             return false;

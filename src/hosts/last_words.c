@@ -3,6 +3,7 @@
 #include "base/errors/status.h"
 #include "base/text/text.h"
 #include "hosts/header_private.h"
+#include "hosts/life_line.h"
 
 #include <string.h>
 
@@ -92,6 +93,8 @@ static bool all_have_ended(void *argument)
             x->failed = dti_header_take(x->cluster, h) != DITTO_OK;
         all &= peer->has_ended;
     }
+    if (!all)
+        dti_life_line_await(x->cluster, UINT64_MAX);
     return all || x->failed;
 }
 

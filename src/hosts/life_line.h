@@ -1,13 +1,17 @@
-/* src/hosts/life_line.h - notices at once that a process of the cluster has ended, and carries short
+/* src/hosts/life_line.h - notices that a process of the cluster has ended or does not run, and carries short
  * messages.
  *
  * The hosts form a star of TCP connections with host 0 in the middle, beside the wire. On each host one
  * thread sleeps until a connection has news. If a process ends without taking leave, the system closes its
- * connection. Host 0 tells the others. The thread then records the loss, and stops the run of this host, so
- * that also replicas that wait for each other learn of it while no thread is driving the wire.
+ * connection. A process that is stopped, or whose network is cut, sends nothing any more, also no beats.
+ * Host 0 alone decides that another host is lost: at the end of its connection at once, and otherwise when it
+ * was silent for dti_life_line_silence_ms, of which host 0 counts only the time in which it ran itself. It
+ * tells all hosts, also the one that is lost. A host whose connection with host 0 ends has lost host 0.
+ * The thread then records the loss, and stops the run of this host, so that also replicas that wait for each
+ * other learn of it while no thread is driving the wire.
  *
- * A host that is stopped (SIGSTOP) or slow keeps its connections. Deadlines are for such hosts. If
- * connections cannot be made, because a firewall forbids them, the cluster works without a life line.
+ * A host that is slow is not silent. Deadlines are for such hosts. If connections cannot be made, because a
+ * firewall forbids them, the cluster works without a life line.
  *
  * Host 0 listens only until all hosts have connected, at the addresses by which they reach it. The two ends
  * of a connection show each other random tokens that went over the wire (star.c). */
@@ -21,6 +25,9 @@
 
 struct ditto_cluster;
 struct dti_life_line;
+
+/* After how many milliseconds of silence a host is lost. Tests lower it, before any cluster is made. */
+extern uint32_t dti_life_line_silence_ms;
 
 /* The subject of notices about failures (sync/hosts/failure_notices.c). Other subjects are greater. */
 #define DTI_SUBJECT_FAILURE 0
@@ -46,14 +53,18 @@ struct dti_listener {
  * be no life line. Fails as dti_star_connect does. */
 ditto_status dti_life_line_make(struct ditto_cluster *cluster, uint32_t timeout_ms);
 
-/* Takes leave of the other hosts, and ends the thread. */
-void dti_life_line_end(struct ditto_cluster *cluster);
+/* Takes leave of the other hosts, and ends the thread. `number` is that of the last exchange. */
+void dti_life_line_end(struct ditto_cluster *cluster, uint64_t number);
 
 /* Returns true if a host is lost. Any thread. */
 bool dti_life_line_has_lost(const struct ditto_cluster *cluster);
 
 /* Records that a host is lost, and which. Returns DITTO_ERR_LOST. Any thread. */
 ditto_status dti_life_line_fail(const struct ditto_cluster *cluster);
+
+/* Called again and again by a host that waits for headers of exchange `number` of this epoch. If another host
+ * has left before this exchange, its header never comes: records that the host is lost. */
+void dti_life_line_await(const struct ditto_cluster *cluster, uint64_t number);
 
 /* Sets what is called, on the thread of the life line, when a host is lost. The error is in the record of
  * that thread. The function must not wait. After a call, the function that was set before is not called any
@@ -76,5 +87,9 @@ void dti_life_line_ignore(struct ditto_cluster *cluster, struct dti_listener *li
 /* Closes the connections without taking leave, as if the process had ended. Returns when they are closed. Not
  * on the thread of the life line. */
 void dti_life_line_cut(struct ditto_cluster *cluster);
+
+/* The thread of the life line neither hears nor says anything for some time, as if the process were
+ * suspended. */
+void dti_life_line_suspend(struct ditto_cluster *cluster, uint32_t ms);
 
 #endif

@@ -24,6 +24,10 @@
  * threads than PUs. */
 #define EXPLAIN_MS 2000
 
+/* The most messages of a stopped run that a host takes from another one. Collectives send at most a few
+ * hundred before they wait for an answer. */
+#define MOST_SCRAPS (UINT64_C(1) << 20)
+
 enum { EVENTS = 32 };
 
 void dti_cluster_poison(ditto_cluster *cluster)
@@ -284,8 +288,13 @@ struct scrap {
 static ditto_status take_rest(ditto_cluster *cluster, uint32_t host, const struct dti_sent *sent,
                               struct scrap **scraps)
 {
+    uint64_t missing = sent->messages - cluster->traffic[host].receives;
+    if (sent->messages > cluster->traffic[host].receives && missing > MOST_SCRAPS)
+        return DTI_FAIL(DITTO_ERR_SYSTEM, "host %u (%s) says that it has sent %llu messages more than were taken",
+                        host, cluster->name[host], (unsigned long long)missing);
     while (cluster->traffic[host].receives < sent->messages) {
-        struct scrap *scrap = malloc(sizeof *scrap + sent->most_bytes);
+        size_t most = SIZE_MAX - sizeof(struct scrap);
+        struct scrap *scrap = sent->most_bytes <= most ? malloc(sizeof *scrap + sent->most_bytes) : NULL;
         if (scrap == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to take the messages of a stopped run");
         scrap->transfer.is_unfinished = false;

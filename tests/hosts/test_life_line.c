@@ -1,4 +1,7 @@
-/* tests/hosts/test_life_line.c - how the connections of the life line are made (src/hosts/star.h). */
+/* tests/hosts/test_life_line.c - how the connections of the life line are made (src/hosts/star.h), and what
+ * becomes of hosts that are silent or have left (src/hosts/life_line.h). */
+#include "hosts/header.h"
+#include "hosts/life_line.h"
 #include "support/hosts.h"
 
 #include <arpa/inet.h>
@@ -16,11 +19,22 @@ struct maker {
     pthread_t thread;
     uint32_t host;
     ditto_switch life_line;
+    bool lacks_memory;
     struct local_network *network;
     ditto_cluster *cluster;
     ditto_status status;
     char message[512];
 };
+
+/* The headers are the only memory that is allocated with aligned_alloc. */
+static _Thread_local bool lacks_memory;
+
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return lacks_memory ? NULL : __real_aligned_alloc(alignment, bytes);
+}
 
 static void *make(void *argument)
 {
@@ -31,6 +45,7 @@ static void *make(void *argument)
     options.name = "node";
     options.timeout_ms = 20000;
     options.life_line = m->life_line;
+    lacks_memory = m->lacks_memory;
     m->status = ditto_cluster_create(&wire, &options, &m->cluster);
     snprintf(m->message, sizeof m->message, "%s", ditto_last_error()->message);
     return NULL;
@@ -87,6 +102,100 @@ static void a_host_without_descriptors_says_so(void **state)
     (void)state;
     for (rlim_t left = 0; left < 8; left += 3)
         assert_int_equal(in_child(make_with_few_descriptors, &left, 60), 0);
+}
+
+/* Without an answer, the other hosts would wait for 20 s, and name another error. */
+static void a_host_without_memory_for_headers_says_so_to_all(void **state)
+{
+    struct maker makers[HOSTS] = { { .host = 0 }, { .lacks_memory = true } };
+    (void)state;
+    make_all(makers);
+    for (uint32_t h = 0; h < HOSTS; h++) {
+        assert_int_equal(makers[h].status, DITTO_ERR_NO_MEMORY);
+        assert_non_null(strstr(makers[h].message, "host 1 (node) has no memory for the headers"));
+    }
+    local_network_free(makers[0].network);
+}
+
+/* -- silence -- */
+
+enum { SILENCE_MS = 1000 };
+
+static ditto_status loses_host_1(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_status status = DITTO_OK;
+    DITTO_TRY(make_host_strategy(host, 1, NULL, &strategy));
+    if (host->host == 1)
+        dti_life_line_suspend(host->cluster, 3 * SILENCE_MS);
+    while (status == DITTO_OK) {
+        usleep(1000);
+        status = ditto_strategy_run(strategy, sum_of_ids, host->report);
+    }
+    DITTO_TRY(expect(host, status, DITTO_ERR_LOST,
+                     host->host == 1
+                         ? "host 1 (node1, replica 1) is gone: it did not answer host 0"
+                         : "host 1 (node1, replica 1) is gone: its process has ended or was stopped"));
+    /* Destroying it is a call over the hosts, too. */
+    status = ditto_strategy_destroy(strategy);
+    return status == DITTO_ERR_LOST ? DITTO_OK : status;
+}
+
+static void a_silent_host_is_lost_on_all_hosts(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(HOSTS, loses_host_1, NULL);
+}
+
+/* The hosts that are suspended are bits of *argument. */
+static ditto_status loses_nobody(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    DITTO_TRY(make_host_strategy(host, 1, NULL, &strategy));
+    if ((*(uint32_t *)host->argument >> host->host & 1) != 0)
+        dti_life_line_suspend(host->cluster, 3 * SILENCE_MS);
+    for (int i = 0; i < 40; i++) {
+        usleep(SILENCE_MS * 100);
+        DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    }
+    return ditto_strategy_destroy(strategy);
+}
+
+static void host_0_does_not_count_its_own_pause(void **state)
+{
+    uint32_t suspended[] = { 1, 7 };
+    (void)state;
+    for (size_t i = 0; i < sizeof suspended / sizeof suspended[0]; i++)
+        on_hosts_that_take_leave(HOSTS, loses_nobody, &suspended[i]);
+}
+
+/* -- leaving -- */
+
+/* The host *argument leaves, and the others go on. Their time limit is ten minutes. */
+static ditto_status leaves_alone(struct test_host *host)
+{
+    uint32_t leaves = *(uint32_t *)host->argument;
+    ditto_strategy *strategy;
+    char text[80];
+    DITTO_TRY(make_host_strategy(host, 1, NULL, &strategy));
+    DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    DITTO_TRY(ditto_strategy_destroy(strategy));
+    if (host->host == leaves)
+        return DITTO_OK;
+    snprintf(text, sizeof text, "host %u (node%u) is gone: it has destroyed its cluster", leaves, leaves);
+    return expect(host, make_host_strategy(host, 1, NULL, &strategy), DITTO_ERR_LOST, text);
+}
+
+static void a_host_that_has_left_is_not_waited_for(void **state)
+{
+    uint32_t most_direct_hosts = dti_most_direct_hosts;
+    (void)state;
+    for (uint32_t hosts = 2; hosts <= 5; hosts++)
+        for (uint32_t host = 0; host < hosts; host++) {
+            dti_most_direct_hosts = hosts % 2 == 0 ? most_direct_hosts : 2; /* directly, or in steps */
+            on_hosts_with_life_line(hosts, leaves_alone, &host);
+        }
+    dti_most_direct_hosts = most_direct_hosts;
 }
 
 /* -- strangers -- */
@@ -169,10 +278,15 @@ static void strangers_are_not_let_in(void **state)
 
 int main(void)
 {
+    dti_life_line_silence_ms = SILENCE_MS;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_with_other_settings_name_the_option),
         cmocka_unit_test(a_host_without_descriptors_says_so),
+        cmocka_unit_test(a_host_without_memory_for_headers_says_so_to_all),
         cmocka_unit_test(strangers_are_not_let_in),
+        cmocka_unit_test(a_silent_host_is_lost_on_all_hosts),
+        cmocka_unit_test(host_0_does_not_count_its_own_pause),
+        cmocka_unit_test(a_host_that_has_left_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

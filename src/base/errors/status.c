@@ -111,6 +111,14 @@ const char *ditto_status_name(ditto_status status)
     return "unknown status";
 }
 
+bool dti_status_is_error(int32_t status)
+{
+    size_t i = 0;
+    while (i < sizeof texts / sizeof texts[0] && (int32_t)texts[i].status != status)
+        i++;
+    return status < 0 && i < sizeof texts / sizeof texts[0];
+}
+
 const char *ditto_version(void)
 {
     return STRING(DITTO_VERSION_MAJOR) "." STRING(DITTO_VERSION_MINOR) "." STRING(DITTO_VERSION_PATCH);

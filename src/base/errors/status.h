@@ -100,6 +100,9 @@ const ditto_error *dti_error_get(void);
 /* Replaces the record of this thread by the record of another thread. */
 DTI_COMPANION void dti_error_set(const ditto_error *error);
 
+/* Returns true if it is the number of an error. Numbers of other processes may be anything. */
+bool dti_status_is_error(int32_t status);
+
 /* Sets the user's code in the record of a DITTO_ERR_USER that was just written. */
 void dti_error_set_user(int32_t code);
 

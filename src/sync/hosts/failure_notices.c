@@ -42,7 +42,9 @@ static void hear_failure(struct dti_listener *listener, const struct dti_notice 
         f->failed_epoch = epoch;
         f->failed_host = notice->from;
         if (f->is_running) {
-            (void)fail_other(f->hosts, notice->from, (ditto_status)(int32_t)notice->word[STATUS]);
+            int32_t status = (int32_t)notice->word[STATUS];
+            (void)fail_other(f->hosts, notice->from,
+                             dti_status_is_error(status) ? (ditto_status)status : DITTO_ERR_SYSTEM);
             dti_team_stop_all(f->hosts->team);
         }
     }
