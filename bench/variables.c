@@ -1,6 +1,6 @@
 /* bench/variables.c - the cost of writing variables, compared with moving the same memory.
  *
- * assign: us of ditto_assign_add to a mirrored f32 variable with one copy. It is compared with an all-reduce
+ * assign: us of adding to a mirrored f32 variable with one copy. It is compared with an all-reduce
  *         in place of the same bytes (bound: 1.1 times that) and with a loop of one pass. Also ns of adding
  *         to a scalar sync-on-read variable, by the call and through a pointer to its component. Bound: the
  *         call takes at most 10 times as long.
@@ -204,7 +204,7 @@ static void side_separate(ditto_replica *self, struct bench *b, uint32_t id)
 
 static void side_add(ditto_replica *self, struct bench *b, uint32_t id)
 {
-    must(ditto_assign_add(self, b->variable, b->gradient[id]));
+    must(ditto_assign(self, b->variable, DITTO_ASSIGN_ADD, b->gradient[id]));
 }
 
 static void side_all_reduce(ditto_replica *self, struct bench *b, uint32_t id)
@@ -467,7 +467,7 @@ static ditto_status add_locally(ditto_replica *self, void *argument)
     must(ditto_barrier(self, NULL));
     double again = now_seconds();
     for (int i = 0; i < REPS; i++)
-        must(ditto_assign_add(self, argument, &one));
+        must(ditto_assign(self, argument, DITTO_ASSIGN_ADD, &one));
     double end = now_seconds();
     must(ditto_barrier(self, NULL));
     if (id == 0) {

@@ -32,11 +32,11 @@ static ditto_status step(ditto_replica *self, void *argument)
     const void *weight;
     /* Each replica passes a value. The mean of all values is added once. The replicas wait for each other
      * here. */
-    DITTO_TRY(ditto_assign_add(self, v->weight, &id));
+    DITTO_TRY(ditto_assign(self, v->weight, DITTO_ASSIGN_ADD, &id));
     /* Only this replica's component changes. It waits for no other replica, so the call costs little more
      * than an addition. */
     for (int i = 0; i < 1000; i++)
-        DITTO_TRY(ditto_assign_add(self, v->seen, &one));
+        DITTO_TRY(ditto_assign(self, v->seen, DITTO_ASSIGN_ADD, &one));
     /* Returns a pointer to the nearest copy. */
     DITTO_TRY(ditto_read(self, v->weight, &weight));
     if (ditto_replica_is_first_of_host(self))
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 
     double ten = 10;
     /* Distributes 10 over the components, so that their sum is 10. */
-    check(ditto_variable_assign(v.seen, &ten, sizeof ten));
+    check(ditto_variable_assign(v.seen, DITTO_ASSIGN, &ten, sizeof ten));
     printf("seen, assigned 10, reads as %g\n", read(v.seen));
 
     check(ditto_variable_destroy(v.weight));

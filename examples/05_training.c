@@ -28,13 +28,13 @@ static ditto_status train_step(ditto_replica *self, const ditto_batch *batch, vo
     DITTO_TRY(ditto_read(self, t->weights, &weights));
     double loss = network_learn(weights, batch->component[0].data, batch->component[1].data, batch->rows,
                                 1.0f / BATCH, &gradient, &hits);
-    DITTO_TRY(ditto_assign_add(self, t->hits, &hits));
+    DITTO_TRY(ditto_assign(self, t->hits, DITTO_ASSIGN_ADD, &hits));
 
     float *change = (float *)&gradient;
     for (int i = 0; i < PARAMETERS; i++)
         change[i] *= RATE;
     /* The gradients of all replicas are added up and subtracted from each copy, in one pass over memory. */
-    DITTO_TRY(ditto_assign_sub(self, t->weights, change));
+    DITTO_TRY(ditto_assign(self, t->weights, DITTO_ASSIGN_SUB, change));
     return ditto_return_f64(self, "loss", loss / BATCH);
 }
 
@@ -88,7 +88,7 @@ static void train_epoch(ditto_strategy *strategy, struct training *t, ditto_data
     check(ditto_value_member(results, "loss", &named));
     check(ditto_value_f64(named, &loss));
     check(ditto_variable_read(t->hits, &hits, sizeof hits));
-    check(ditto_variable_assign(t->hits, &none, sizeof none));
+    check(ditto_variable_assign(t->hits, DITTO_ASSIGN, &none, sizeof none));
     printf("epoch %d: %llu steps, loss of the last one %.4f, right %.1f %%\n", epoch + 1,
            (unsigned long long)steps, loss, 100 * (double)hits / 1797);
     check(ditto_value_destroy(results));

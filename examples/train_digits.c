@@ -100,9 +100,9 @@ static ditto_status add_metrics(ditto_replica *self, struct training *t, double 
                                 uint64_t rows)
 {
     int64_t seen = (int64_t)rows;
-    DITTO_TRY(ditto_assign_add(self, t->loss, &loss));
-    DITTO_TRY(ditto_assign_add(self, t->hits, &hits));
-    return ditto_assign_add(self, t->rows, &seen);
+    DITTO_TRY(ditto_assign(self, t->loss, DITTO_ASSIGN_ADD, &loss));
+    DITTO_TRY(ditto_assign(self, t->hits, DITTO_ASSIGN_ADD, &hits));
+    return ditto_assign(self, t->rows, DITTO_ASSIGN_ADD, &seen);
 }
 
 /* Data from a file may be wrong. A replica that finds a wrong row fails. ditto_strategy_run then returns
@@ -235,9 +235,9 @@ static struct metrics read_metrics(const struct training *t)
     int64_t hits, rows = read_rows(t), none = 0;
     check(ditto_variable_read(t->loss, &loss, sizeof loss));
     check(ditto_variable_read(t->hits, &hits, sizeof hits));
-    check(ditto_variable_assign(t->loss, &zero, sizeof zero));
-    check(ditto_variable_assign(t->hits, &none, sizeof none));
-    check(ditto_variable_assign(t->rows, &none, sizeof none));
+    check(ditto_variable_assign(t->loss, DITTO_ASSIGN, &zero, sizeof zero));
+    check(ditto_variable_assign(t->hits, DITTO_ASSIGN, &none, sizeof none));
+    check(ditto_variable_assign(t->rows, DITTO_ASSIGN, &none, sizeof none));
     return (struct metrics){ loss / (double)rows, (double)hits / (double)rows, rows };
 }
 

@@ -690,7 +690,8 @@ template <class T> class variable : public handle<ditto_variable, ditto_variable
     }
     outcome<void> assign(span<const T> values)
     {
-        return detail::done(ditto_variable_assign(get(), values.data(), values.size() * sizeof(T)));
+        return detail::done(
+            ditto_variable_assign(get(), DITTO_ASSIGN, values.data(), values.size() * sizeof(T)));
     }
 };
 
@@ -1042,19 +1043,19 @@ class replica
     template <class T>
     outcome<void> assign(const variable<T> &v, span<const typename detail::identity<T>::type> values) const
     {
-        return written(v, values, ditto_assign);
+        return written(v, DITTO_ASSIGN, values);
     }
     template <class T>
     outcome<void> assign_add(const variable<T> &v,
                              span<const typename detail::identity<T>::type> values) const
     {
-        return written(v, values, ditto_assign_add);
+        return written(v, DITTO_ASSIGN_ADD, values);
     }
     template <class T>
     outcome<void> assign_sub(const variable<T> &v,
                              span<const typename detail::identity<T>::type> values) const
     {
-        return written(v, values, ditto_assign_sub);
+        return written(v, DITTO_ASSIGN_SUB, values);
     }
 
     // Copies a parameter, in a function of a worker. The elements of a shard belong to one version, unless
@@ -1136,12 +1137,11 @@ class replica
         return detail::give(status, pending(self_, out));
     }
     template <class T>
-    outcome<void> written(const variable<T> &v, span<const T> values,
-                          ditto_status (*write)(ditto_replica *, ditto_variable *, const void *)) const
+    outcome<void> written(const variable<T> &v, ditto_assign_op op, span<const T> values) const
     {
         if (values.size() != v.size())
             return detail::fail<void>("the values are not as many as the elements of the variable");
-        return detail::done(write(self_, v.get(), values.data()));
+        return detail::done(ditto_assign(self_, v.get(), op, values.data()));
     }
 
     ditto_replica *self_;

@@ -144,7 +144,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
 
 /** Writes one value to a variable, as ditto_variable_assign does.
  *
- *  A value that refers to a variable is read as ditto_variable_read does, and the result is assigned. There
+ *  A value that refers to a variable is read as ditto_variable_read does, and the result is written. There
  *  is one exception. If both variables are mirrored and have a copy for each replica, each component gets the
  *  component of the same replica. If the components of the value may differ, shared copies of `variable` are
  *  first split for this, where ditto_copies allows it.
@@ -152,6 +152,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
  *  A value that was taken from `variable` by ditto_strategy_local_results is read before anything is written.
  *
  *  @param variable  the variable that is written
+ *  @param op        what is done with the value
  *  @param value     one value: plain, mirrored, or a variable
  *  @return DITTO_OK, an error of ditto_variable_assign or ditto_variable_read, or one of:
  *  @retval DITTO_ERR_INVALID  a per-replica value; slices; a nest; another dtype
@@ -160,27 +161,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
  *  @par Cost
  *  That of ditto_variable_assign. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variable *variable,
+                                                                   ditto_assign_op op,
                                                                    const ditto_value *value);
-
-/** Adds one value to a variable, as ditto_variable_assign_add does.
- *
- *  @param variable  the variable that is written
- *  @param value     as for ditto_variable_assign_value
- *  @return DITTO_OK, an error of ditto_variable_assign_add, or one of ditto_variable_assign_value
- *  @par Cost
- *  That of ditto_variable_assign_add. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add_value(ditto_variable *variable,
-                                                                       const ditto_value *value);
-
-/** Subtracts one value from a variable, as ditto_variable_assign_sub does.
- *
- *  @param variable  the variable that is written
- *  @param value     as for ditto_variable_assign_value
- *  @return DITTO_OK, an error of ditto_variable_assign_sub, or one of ditto_variable_assign_value
- *  @par Cost
- *  That of ditto_variable_assign_sub. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_variable *variable,
-                                                                       const ditto_value *value);
 
 /** Creates a nest of values of one strategy.
  *

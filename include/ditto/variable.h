@@ -42,6 +42,13 @@ typedef enum ditto_aggregation {
     DITTO_AGGREGATE_ONLY_FIRST_REPLICA = 0x43, /**< the value of replica 0 */
 } ditto_aggregation;
 
+/** What a write does with its value. */
+typedef enum ditto_assign_op {
+    DITTO_ASSIGN = 1,     /**< variable = value */
+    DITTO_ASSIGN_ADD = 2, /**< variable = variable + value */
+    DITTO_ASSIGN_SUB = 3, /**< variable = variable - value */
+} ditto_assign_op;
+
 /** How many physical copies a variable has.
  *
  *  Two calls can make the components of a mirrored variable differ: an update in which each replica has its
@@ -385,47 +392,28 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *varia
 
 /** Writes one value to a variable.
  *
- *  Every component of a mirrored variable receives it, as does every component of a sync-on-read variable
- *  with MEAN or ONLY_FIRST_REPLICA. Each component of a sync-on-read variable with SUM receives value divided
- *  by the number of replicas. The remainder of integers is distributed over the first replicas, one each, so
- *  that the sum is exact. A sum of floating-point components may differ from value in its last bits.
+ *  ASSIGN: every component of a mirrored variable receives the value, as does every component of a
+ *  sync-on-read variable with MEAN or ONLY_FIRST_REPLICA. Each component of a sync-on-read variable with SUM
+ *  receives value divided by the number of replicas. The remainder of integers is distributed over the first
+ *  replicas, one each, so that the sum is exact. A sum of floating-point components may differ from value in
+ *  its last bits.
+ *
+ *  ADD and SUB: the value is added to every component, or subtracted from it.
  *
  *  @param variable  the variable
+ *  @param op        what is done with the value
  *  @param value     the elements; no overlap with the variable's copies
  *  @param bytes     bytes of value; must be those of the variable
- *  @retval DITTO_OK           the value was written
- *  @retval DITTO_ERR_INVALID  a NULL or misaligned pointer; a sync-on-read variable without aggregation
- *  @retval DITTO_ERR_SHAPE    bytes is not the size of the variable
- *  @par Cost
- *  One copy to each physical copy, by all replicas if that is faster. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, const void *value,
-                                                             size_t bytes);
-
-/** Adds one value to every component of a variable.
- *
- *  @param variable  the variable
- *  @param value     the elements; no overlap with the variable's copies
- *  @param bytes     bytes of value; must be those of the variable
- *  @retval DITTO_OK               the value was added
- *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a sync-on-read variable with SUM, or without
- *                                 aggregation
+ *  @retval DITTO_OK               the value was written
+ *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a sync-on-read variable without aggregation,
+ *                                 or ADD or SUB of one with SUM
  *  @retval DITTO_ERR_SHAPE        bytes is not the size of the variable
- *  @retval DITTO_ERR_UNSUPPORTED  the dtype is DITTO_BOOL
+ *  @retval DITTO_ERR_RANGE        op is not a value of the enum
+ *  @retval DITTO_ERR_UNSUPPORTED  ADD or SUB of DITTO_BOOL
  *  @par Cost
- *  Reads and writes each physical copy once, by all replicas if that is faster. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value,
-                                                                 size_t bytes);
-
-/** Subtracts one value from every component of a variable.
- *
- *  @param variable  the variable
- *  @param value     the elements; no overlap with the variable's copies
- *  @param bytes     bytes of value; must be those of the variable
- *  @return DITTO_OK, or an error of ditto_variable_assign_add
- *  @par Cost
- *  That of ditto_variable_assign_add. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *value,
-                                                                 size_t bytes);
+ *  ASSIGN writes each physical copy once, ADD and SUB also read it, by all replicas if that is faster. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, ditto_assign_op op,
+                                                             const void *value, size_t bytes);
 
 /** Returns the address of a replica's component, for tests and reports. Components that share a copy have the
  *  same address. An address is valid until the copies are split, or the variable or its strategy is
@@ -481,8 +469,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
                                                              ditto_variable **out);
 
 /** Returns the address of the replica's own component, in the nearest copy. Nothing is aggregated, and there
- *  is no meeting. The address is valid until the next write or update of the variable. That write
- *  (ditto_assign, ditto_assign_add, ditto_assign_sub) may be given the address as its value.
+ *  is no meeting. The address is valid until the next write or update of the variable. A write by
+ *  ditto_assign may be given the address as its value.
  *
  *  @param self      the calling replica
  *  @param variable  the variable
@@ -513,53 +501,31 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditt
  *  @return the count; 0 after an error, which is in ditto_last_error() */
 DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable);
 
-/** Assigns a value to a variable.
+/** Assigns a value to a variable, adds it, or subtracts it.
  *
- *  For a parameter (ditto/parameter.h) the call is not collective and needs no aggregation: it assigns the
+ *  For a parameter (ditto/parameter.h) the call is not collective and needs no aggregation: it writes the
  *  value of this replica. For a mirrored variable the call is collective. The replicas' values are
- *  aggregated, and the result is assigned once. Every replica sees it when the call returns. With
- *  ONLY_FIRST_REPLICA the value of replica 0 is used. For a sync-on-read variable the replica assigns to its
- *  own component alone, without a meeting, whatever the aggregation is.
+ *  aggregated, and the result is written once. Every replica sees it when the call returns. With
+ *  ONLY_FIRST_REPLICA the value of replica 0 is used. For a sync-on-read variable the replica writes its own
+ *  component alone, without a meeting, whatever the aggregation is.
  *
  *  @param self      the calling replica
  *  @param variable  the variable
+ *  @param op        what is done with the (aggregated) value; the same on all replicas of a collective call
  *  @param value     elements of the variable's dtype and shape; may be the address that ditto_read returned
  *                   for this variable. A buffer that is too short is read beyond its end
  *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
- *  @retval DITTO_ERR_INVALID    a mirrored variable without aggregation
- *  @retval DITTO_ERR_NO_MEMORY  the replica's arena has no memory for a list of the shards
+ *  @retval DITTO_ERR_INVALID      a mirrored variable without aggregation
+ *  @retval DITTO_ERR_RANGE        op is not a value of the enum
+ *  @retval DITTO_ERR_UNSUPPORTED  ADD or SUB of DITTO_BOOL
+ *  @retval DITTO_ERR_NO_MEMORY    the replica's arena has no memory for a list of the shards. Or, of ADD and
+ *                                 SUB with ONLY_FIRST_REPLICA, replica 0's value is in a copy of the
+ *                                 variable, and there is no memory to copy it
  *  @par Cost
  *  A mirrored variable takes two meetings. Each element is reduced by one replica, which writes it to every
- *  physical copy. */
+ *  physical copy. ADD and SUB also read the old value. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable,
-                                                    const void *value);
-
-/** Adds a value to a variable. It differs from ditto_assign in that the (aggregated) value is added to the
- *  old one.
- *
- *  @param self      the calling replica
- *  @param variable  the variable
- *  @param value     as for ditto_assign
- *  @return DITTO_OK, an error of ditto_assign, or one of:
- *  @retval DITTO_ERR_UNSUPPORTED  the dtype is DITTO_BOOL
- *  @retval DITTO_ERR_NO_MEMORY    with ONLY_FIRST_REPLICA: replica 0's value is in a copy of the variable,
- *                                 and replica 0's arena has no memory to copy it
- *  @par Cost
- *  That of ditto_assign, and one read of the old value. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable,
-                                                        const void *value);
-
-/** Subtracts a value from a variable. It differs from ditto_assign in that the (aggregated) value is
- *  subtracted from the old one.
- *
- *  @param self      the calling replica
- *  @param variable  the variable
- *  @param value     as for ditto_assign
- *  @return DITTO_OK, or an error of ditto_assign_add
- *  @par Cost
- *  That of ditto_assign_add. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable,
-                                                        const void *value);
+                                                    ditto_assign_op op, const void *value);
 
 /** @} */
 /** @} */

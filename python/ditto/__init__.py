@@ -512,15 +512,15 @@ class Replica:
 
     def assign(self, variable, value):
         """Assigns a value. What the values of replicas become together is the variable's aggregation."""
-        _c.check(lib.ditto_assign(self._get(), variable._get(), variable._fits(value)))
+        _c.check(lib.ditto_assign(self._get(), variable._get(), 1, variable._fits(value)))
 
     def assign_add(self, variable, value):
         """Adds a value."""
-        _c.check(lib.ditto_assign_add(self._get(), variable._get(), variable._fits(value)))
+        _c.check(lib.ditto_assign(self._get(), variable._get(), 2, variable._fits(value)))
 
     def assign_sub(self, variable, value):
         """Subtracts a value."""
-        _c.check(lib.ditto_assign_sub(self._get(), variable._get(), variable._fits(value)))
+        _c.check(lib.ditto_assign(self._get(), variable._get(), 3, variable._fits(value)))
 
     @property
     def worker(self):
@@ -629,7 +629,8 @@ class Variable(_Object):
 
     def assign(self, value):
         """Assigns a value, outside of a run."""
-        _c.check(lib.ditto_variable_assign(self._get(), self._fits(value), ctypes.c_size_t(value.nbytes)))
+        size = ctypes.c_size_t(value.nbytes)
+        _c.check(lib.ditto_variable_assign(self._get(), 1, self._fits(value), size))
 
 
 class Optimizer(_Object):

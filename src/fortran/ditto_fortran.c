@@ -33,7 +33,7 @@ ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t
                                      int synchronization, int aggregation, int shards, ditto_variable **out);
 ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x);
 ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x);
-ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int rule);
+ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int op);
 ditto_status ditto_f_variable_lookup(ditto_variable *variable, const int64_t *rows, size_t count,
                                      const CFI_cdesc_t *x);
 ditto_status ditto_f_variable_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
@@ -390,29 +390,22 @@ ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t
 {
     struct elements e;
     DITTO_TRY(fits("assign", variable, x, &e));
-    return ditto_variable_assign(variable, e.data, x->elem_len * e.count);
+    return ditto_variable_assign(variable, DITTO_ASSIGN, e.data, x->elem_len * e.count);
 }
 
-/* rule: 0 reads into the array, 1 assigns it, 2 adds it, 3 subtracts it. */
-ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int rule)
+/* op: 0 reads into the array, other numbers are those of ditto_assign_op. */
+ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int op)
 {
     static const char *const names[] = { "read", "assign", "assign_add", "assign_sub" };
     struct elements e;
     const void *values;
-    DITTO_TRY(fits(names[rule], variable, x, &e));
-    switch (rule) {
-    case 1:
-        return ditto_assign(self, variable, e.data);
-    case 2:
-        return ditto_assign_add(self, variable, e.data);
-    case 3:
-        return ditto_assign_sub(self, variable, e.data);
-    default:
-        DITTO_TRY(ditto_read(self, variable, &values));
-        if (e.count != 0)
-            memcpy(e.data, values, x->elem_len * e.count);
-        return DITTO_OK;
-    }
+    DITTO_TRY(fits(names[op], variable, x, &e));
+    if (op != 0)
+        return ditto_assign(self, variable, (ditto_assign_op)op, e.data);
+    DITTO_TRY(ditto_read(self, variable, &values));
+    if (e.count != 0)
+        memcpy(e.data, values, x->elem_len * e.count);
+    return DITTO_OK;
 }
 
 /* -- rows -- */

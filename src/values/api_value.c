@@ -81,38 +81,22 @@ ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
     return dti_value_make_variable(dti_team_strategy(variable->team), variable, out);
 }
 
-static ditto_status assign_checked(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+static ditto_status assign_value(ditto_variable *v, ditto_assign_op op, const ditto_value *value)
 {
+    enum dti_rule rule;
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_value_hold_own(value, dti_team_strategy(v->team), "the value", &held));
     DTI_TRY(dti_context_check_cross(v->team));
-    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    DTI_TRY(dti_assign_rule(op, v->spec.dtype, &rule));
     return dti_assign_value(v, rule, value);
 }
 
-static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+ditto_status ditto_variable_assign_value(ditto_variable *v, ditto_assign_op op, const ditto_value *value)
 {
+    DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
     uint64_t begin = dti_cross_begin(v->team);
-    return dti_cross_tell(v->team, begin, assign_checked(v, rule, value));
-}
-
-ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value)
-{
-    DTI_ENTER();
-    return assign_value(variable, DTI_RULE_ASSIGN, value);
-}
-
-ditto_status ditto_variable_assign_add_value(ditto_variable *variable, const ditto_value *value)
-{
-    DTI_ENTER();
-    return assign_value(variable, DTI_RULE_ADD, value);
-}
-
-ditto_status ditto_variable_assign_sub_value(ditto_variable *variable, const ditto_value *value)
-{
-    DTI_ENTER();
-    return assign_value(variable, DTI_RULE_SUB, value);
+    return dti_cross_tell(v->team, begin, assign_value(v, op, value));
 }
 
 ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,

@@ -84,7 +84,7 @@ static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_variable_compare(v, &from->stamp, sizeof from->stamp);
+    ditto_status status = dti_variable_compare(v, rule, &from->stamp, sizeof from->stamp);
     if (status == DITTO_OK)
         status = has_component_for_each(v, from) ? copy_components(v, rule, from) : copy_whole(v, rule, from);
     dti_cross_leave(v->team, &frame);
@@ -103,7 +103,7 @@ static ditto_status assign_component(ditto_variable *v, enum dti_rule rule, cons
     if (status == DITTO_OK)
         status = dti_inspect_component(value, 0, &component);
     if (status == DITTO_OK)
-        status = dti_variable_compare(v, component.data, v->bytes);
+        status = dti_variable_compare(v, rule, component.data, v->bytes);
     if (status == DITTO_OK)
         status = v->kind->cross_write(v, rule, copy != NULL ? copy : component.data);
     free(copy);
@@ -126,6 +126,6 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
     DTI_TRY(dti_spec_check(&v->spec, v->name, &tensor, "the value"));
     if (value->on_variables)
         return assign_component(v, rule, value);
-    DTI_TRY(dti_variable_compare(v, tensor.data, v->bytes));
+    DTI_TRY(dti_variable_compare(v, rule, tensor.data, v->bytes));
     return v->kind->cross_write(v, rule, tensor.data);
 }

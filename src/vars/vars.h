@@ -160,6 +160,10 @@ ditto_status dti_variable_destroy(ditto_variable *v);
 void dti_variable_keep(ditto_variable *v);
 void dti_variable_drop(ditto_variable *v);
 
+/* Sets *rule to the rule of a write. Returns DITTO_ERR_RANGE if there is no such operation, and
+ * DITTO_ERR_UNSUPPORTED if the dtype does not have it. */
+ditto_status dti_assign_rule(ditto_assign_op op, ditto_dtype dtype, enum dti_rule *rule);
+
 /* Stands at the beginning of each public function that takes a variable. It makes the function return
  * DITTO_ERR_INVALID if the variable is NULL, and DITTO_ERR_CONTEXT if its strategy was destroyed. Otherwise
  * neither the variable nor its strategy can be destroyed before the function returns. */
@@ -266,8 +270,9 @@ ditto_status dti_variable_split(ditto_variable *v);
  * and updates its optimizers. The caller has the turn, or is a replica in a run, and no other thread uses the
  * variable. */
 void dti_variable_set_may_differ(ditto_variable *v);
-/* Over several hosts: compares a cross call on the variable, whose argument must have the same bytes. */
-ditto_status dti_variable_compare(const ditto_variable *v, const void *data, size_t bytes);
+/* Over several hosts: compares a cross write of the variable, whose argument must have the same bytes. */
+ditto_status dti_variable_compare(const ditto_variable *v, enum dti_rule rule, const void *data,
+                                  size_t bytes);
 
 /* Records that an assignment makes the components equal, and updates the optimizers. The caller has the turn,
  * or is a replica in a run. Only the threads that take part in the assignment may use the variable meanwhile,

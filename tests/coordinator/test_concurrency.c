@@ -203,7 +203,7 @@ static ditto_status assign_and_check(ditto_replica *self, void *user)
     uint32_t worker = ditto_worker(self), calls = ++t->calls[worker];
     memset(value, (int)(worker * 16 + calls), bytes_of(t));
     ditto_slices slices = slices_of(t, rows, 3, value);
-    EXPECT(&t->report, ditto_assign(self, t->variable, value) == DITTO_OK);
+    EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN, value) == DITTO_OK);
     EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_UPDATE, &slices) == DITTO_OK);
     EXPECT(&t->report, ditto_pull(self, t->variable, NULL, found) == DITTO_OK);
     EXPECT(&t->report, ditto_lookup(self, t->variable, rows, 3, found) == DITTO_OK);
@@ -234,7 +234,7 @@ static ditto_status add_to_all(ditto_replica *self, void *user)
     ditto_slices once_more = slices_of(t, &first, 1, ones), at_last = slices_of(t, &last, 1, nothing);
     for (int i = 0; i < MOST_ROWS * 4; i++)
         ones[i] = 1;
-    EXPECT(&t->report, ditto_assign_add(self, t->variable, ones) == DITTO_OK);
+    EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
     EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_ADD, &once_more) == DITTO_OK);
     EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_SUB, &at_last) == DITTO_OK);
     return DITTO_OK;
@@ -287,7 +287,7 @@ static ditto_status change_in_all_ways(ditto_replica *self, void *user)
         ditto_status status = ditto_scatter(self, t->variable, (ditto_scatter_op)op, &slices);
         EXPECT(&t->report, status == DITTO_OK || status == DITTO_ERR_UNSUPPORTED);
         if (op % 2 == 0 && t->spec.dtype != DITTO_BOOL)
-            EXPECT(&t->report, ditto_assign_sub(self, t->variable, values) == DITTO_OK);
+            EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN_SUB, values) == DITTO_OK);
     }
     return DITTO_OK;
 }
@@ -421,7 +421,7 @@ static ditto_status add_and_read_freely(ditto_replica *self, void *user)
     ditto_slices slices = slices_of(t, &seven, 1, ones);
     for (int i = 0; i < MOST_ROWS * 3; i++)
         ones[i] = 1;
-    EXPECT(&t->report, ditto_assign_add(self, t->variable, ones) == DITTO_OK);
+    EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
     EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
     options.lock = DITTO_SWITCH_OFF;
     options.versions = versions;
@@ -472,7 +472,7 @@ static ditto_status assign_and_read_freely(ditto_replica *self, void *user)
     ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
     options.lock = DITTO_SWITCH_OFF;
     memset(value, (int)(worker * 16 + ++t->calls[worker]), bytes_of(t));
-    EXPECT(&t->report, ditto_assign(self, t->variable, value) == DITTO_OK);
+    EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN, value) == DITTO_OK);
     EXPECT(&t->report, ditto_pull(self, t->variable, &options, found) == DITTO_OK);
     for (size_t at = 0; at < bytes_of(t); at++)
         EXPECT(&t->report, found[at] == found[at / element_bytes * element_bytes]);
@@ -629,13 +629,13 @@ static void rule_12_11_wrong_concurrencies_are_refused(void **state)
     f32.rank = 2;
     f32.shape[0] = 3;
     assert_ok(ditto_variable_create(t.strategy, &f32, &options, &refused));
-    assert_ok(ditto_variable_assign(refused, NULL, 0));
+    assert_ok(ditto_variable_assign(refused, DITTO_ASSIGN, NULL, 0));
     assert_ok(ditto_variable_destroy(refused));
     float number = 2;
     f32 = (ditto_tensor){ .dtype = DITTO_F32 };
     assert_ok(ditto_variable_create(t.strategy, &f32, &options, &refused));
-    assert_ok(ditto_variable_assign_add(refused, &number, sizeof number));
-    assert_ok(ditto_variable_assign_add(refused, &number, sizeof number));
+    assert_ok(ditto_variable_assign(refused, DITTO_ASSIGN_ADD, &number, sizeof number));
+    assert_ok(ditto_variable_assign(refused, DITTO_ASSIGN_ADD, &number, sizeof number));
     assert_ok(ditto_variable_read(refused, &number, sizeof number));
     assert_true(number == 4);
     assert_ok(ditto_variable_destroy(refused));

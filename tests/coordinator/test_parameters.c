@@ -76,8 +76,8 @@ static void rule_12_2_parameters_in_cross_replica_context(void **state)
     make_model(&m, 2, 1, 4);
     for (int i = 0; i < ROWS * WIDTH; i++)
         numbers[i] = i;
-    assert_ok(ditto_variable_assign(m.table, numbers, sizeof numbers));
-    assert_ok(ditto_variable_assign_add(m.table, numbers, sizeof numbers));
+    assert_ok(ditto_variable_assign(m.table, DITTO_ASSIGN, numbers, sizeof numbers));
+    assert_ok(ditto_variable_assign(m.table, DITTO_ASSIGN_ADD, numbers, sizeof numbers));
     assert_ok(ditto_variable_read(m.table, found, sizeof found));
     for (int i = 0; i < ROWS * WIDTH; i++)
         assert_true(found[i] == 2 * i);
@@ -122,7 +122,7 @@ static ditto_status add_and_pull(ditto_replica *self, void *user)
     options.versions = versions;
     for (int i = 0; i < ROWS * WIDTH; i++)
         ones[i] = 1;
-    EXPECT(&m->report, ditto_assign_add(self, m->table, ones) == DITTO_OK);
+    EXPECT(&m->report, ditto_assign(self, m->table, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
     EXPECT(&m->report, ditto_pull(self, m->table, &options, pulled) == DITTO_OK);
     ditto_variable_properties of_table = DITTO_VARIABLE_PROPERTIES_INIT;
     EXPECT(&m->report, ditto_variable_info(m->table, &of_table) == DITTO_OK);

@@ -93,7 +93,7 @@ ditto_status copy_arguments(const ditto_tensor *copy, const ditto_tensor *argume
 
 ditto_status call_assign_value(struct waiting *w)
 {
-    return ditto_variable_assign_value(w->other, w->value);
+    return ditto_variable_assign_value(w->other, DITTO_ASSIGN, w->value);
 }
 
 ditto_status call_update(struct waiting *w)

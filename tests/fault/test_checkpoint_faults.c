@@ -37,7 +37,7 @@ static ditto_status assign(const struct saved *s, float number)
     for (int i = 0; i < ELEMENTS; i++)
         values[i] = number;
     for (int k = 0; k < 2; k++)
-        DITTO_TRY(ditto_variable_assign(s->v[k], values, sizeof values));
+        DITTO_TRY(ditto_variable_assign(s->v[k], DITTO_ASSIGN, values, sizeof values));
     return DITTO_OK;
 }
 

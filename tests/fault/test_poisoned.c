@@ -285,7 +285,7 @@ static ditto_status come_late(ditto_replica *self, void *argument)
         return DITTO_OK;
     while (!atomic_load(&l->may_go_on))
         sleep_ms(1);
-    l->assign_status = ditto_assign(self, l->variable, ones);
+    l->assign_status = ditto_assign(self, l->variable, DITTO_ASSIGN, ones);
     part = (ditto_tensor){ .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     l->apply_status = ditto_apply(self, l->optimizer, &part, NULL);
     l->argument_status = ditto_argument(self, NULL, &part);

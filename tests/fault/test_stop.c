@@ -282,7 +282,7 @@ static ditto_status add_after_a_copy(ditto_replica *self, struct early_work *wor
     const void *own_copy;
     DITTO_TRY(ditto_read(self, work->variable, &own_copy));
     arrive_later();
-    return ditto_assign_add(self, work->variable, own_copy);
+    return ditto_assign(self, work->variable, DITTO_ASSIGN_ADD, own_copy);
 }
 
 static ditto_status work_early(ditto_replica *self, void *argument)

@@ -14,8 +14,8 @@ static ditto_status change(ditto_replica *self, void *argument)
     float value[COUNT];
     for (int i = 0; i < COUNT; i++)
         value[i] = (float)(i % 10) + (float)ditto_replica_id(self);
-    DITTO_TRY(ditto_assign_add(self, v[0], value));
-    return ditto_assign_add(self, v[1], value);
+    DITTO_TRY(ditto_assign(self, v[0], DITTO_ASSIGN_ADD, value));
+    return ditto_assign(self, v[1], DITTO_ASSIGN_ADD, value);
 }
 
 /* The file of several hosts has the bytes of that of one host, because it says nothing of hosts. */
@@ -142,7 +142,7 @@ static ditto_status fail_to_read_and_write(ditto_strategy *strategy, struct prog
         DITTO_TRY(expect_status(ditto_checkpoint_save(strategy, "/nowhere/at/all", NULL), DITTO_ERR_IO,
                                 "/nowhere/at"));
         DITTO_TRY(ditto_checkpoint_save(strategy, path_of(strategy, p, path, sizeof path), NULL));
-        DITTO_TRY(ditto_variable_assign(v, zeros, sizeof zeros));
+        DITTO_TRY(ditto_variable_assign(v, DITTO_ASSIGN, zeros, sizeof zeros));
     }
     note_cross(strategy, p, zeros, sizeof zeros);
     return ditto_variable_destroy(v);

@@ -20,14 +20,14 @@ static ditto_status add_ones(ditto_replica *self, void *argument)
     float ones[COUNT];
     for (int i = 0; i < COUNT; i++)
         ones[i] = 1;
-    return ditto_assign_add(self, argument, ones);
+    return ditto_assign(self, argument, DITTO_ASSIGN_ADD, ones);
 }
 
 /* All hosts run, and read the sum of their components. */
 static ditto_status works(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
     float zeros[COUNT] = { 0 }, found[COUNT];
-    DITTO_TRY(ditto_variable_assign(v, zeros, sizeof zeros));
+    DITTO_TRY(ditto_variable_assign(v, DITTO_ASSIGN, zeros, sizeof zeros));
     DITTO_TRY(ditto_strategy_run(strategy, add_ones, v));
     DITTO_TRY(ditto_variable_read(v, found, sizeof found));
     CHECK(host, found[0] == 2.0f * (float)host->hosts && found[COUNT - 1] == found[0]);
@@ -42,15 +42,17 @@ static ditto_status end(ditto_strategy *strategy, ditto_variable *v)
 
 /* -- arguments that differ -- */
 
-static ditto_status assigns_other_bytes(struct test_host *host)
+static ditto_status assigns_differently(struct test_host *host)
 {
     ditto_strategy *strategy;
     ditto_variable *v;
     float value[COUNT] = { 0 };
     DITTO_TRY(make(host, &strategy, &v));
     for (int i = 0; i < TRIALS; i++) {
-        value[7] = host->host == 1;
-        DITTO_TRY(expect(host, ditto_variable_assign(v, value, sizeof value), DITTO_ERR_DIVERGED,
+        bool differs = host->host == 1, by_op = i % 2 == 1;
+        ditto_assign_op op = differs && by_op ? DITTO_ASSIGN_ADD : DITTO_ASSIGN;
+        value[7] = differs && !by_op;
+        DITTO_TRY(expect(host, ditto_variable_assign(v, op, value, sizeof value), DITTO_ERR_DIVERGED,
                          "calls ditto_variable_assign of \"v\""));
         DITTO_TRY(works(host, strategy, v));
     }
@@ -199,7 +201,7 @@ static ditto_status reduces_to_another_replica(struct test_host *host)
 static void arguments_that_differ_are_diverged_on_all(void **state)
 {
     (void)state;
-    on_hosts(3, 100, assigns_other_bytes, NULL);
+    on_hosts(3, 100, assigns_differently, NULL);
     on_hosts(3, 100, creates_another_shape, NULL);
     on_hosts(3, 100, makes_another_call, NULL);
     on_hosts(3, 100, iterates_other_rows, NULL);
@@ -220,7 +222,7 @@ static ditto_status gives_a_wrong_size(struct test_host *host)
         size_t bytes = host->host == 1 ? 4 : sizeof value;
         DITTO_TRY(
             expect(host, ditto_variable_read(v, value, bytes), DITTO_ERR_SHAPE, "has 400 bytes, but dst"));
-        DITTO_TRY(expect(host, ditto_variable_assign(v, value, bytes), DITTO_ERR_SHAPE,
+        DITTO_TRY(expect(host, ditto_variable_assign(v, DITTO_ASSIGN, value, bytes), DITTO_ERR_SHAPE,
                          "has 400 bytes, but value"));
         DITTO_TRY(works(host, strategy, v));
     }
@@ -345,8 +347,8 @@ static ditto_status comes_late(struct test_host *host)
         program_variable(strategy, "v", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL, &v));
     if (host->host == 1)
         sleep(4);
-    DITTO_TRY(
-        expect(host, ditto_variable_assign(v, ones, sizeof ones), DITTO_ERR_TIMED_OUT, "waited 2500 ms"));
+    DITTO_TRY(expect(host, ditto_variable_assign(v, DITTO_ASSIGN, ones, sizeof ones), DITTO_ERR_TIMED_OUT,
+                     "waited 2500 ms"));
     DITTO_TRY(ditto_variable_read(v, found, sizeof found));
     CHECK(host, found[0] == 0);
     return end(strategy, v);

@@ -20,15 +20,15 @@ static ditto_status write_variables(ditto_replica *self, void *argument)
     const void *read;
     for (int i = 0; i < COUNT; i++)
         value[i] = 1.0f / (float)(1 + i + (int)id * 17);
-    DITTO_TRY(ditto_assign_add(self, v->mirrored, value));
-    DITTO_TRY(ditto_assign_sub(self, v->mean, value));
-    DITTO_TRY(ditto_assign(self, v->first, value));
-    DITTO_TRY(ditto_assign_add(self, v->sums, value));
-    DITTO_TRY(ditto_assign(self, v->means, value));
+    DITTO_TRY(ditto_assign(self, v->mirrored, DITTO_ASSIGN_ADD, value));
+    DITTO_TRY(ditto_assign(self, v->mean, DITTO_ASSIGN_SUB, value));
+    DITTO_TRY(ditto_assign(self, v->first, DITTO_ASSIGN, value));
+    DITTO_TRY(ditto_assign(self, v->sums, DITTO_ASSIGN_ADD, value));
+    DITTO_TRY(ditto_assign(self, v->means, DITTO_ASSIGN, value));
     DITTO_TRY(ditto_alloc(self, LARGE * sizeof(double), 64, &memory));
     for (int i = 0; i < LARGE; i++)
         ((double *)memory)[i] = 1.0 / (1 + i % 1000 + (int)id);
-    DITTO_TRY(ditto_assign_add(self, v->large, memory));
+    DITTO_TRY(ditto_assign(self, v->large, DITTO_ASSIGN_ADD, memory));
     DITTO_TRY(ditto_free(self, memory));
     ditto_variable *const mirrored[] = { v->mirrored, v->mean, v->first };
     for (int k = 0; k < 3; k++) {
@@ -65,8 +65,8 @@ static ditto_status use_variables(ditto_strategy *strategy, struct program *p)
             DITTO_TRY(ditto_variable_read(all[k], found, sizeof found));
             note_cross(strategy, p, found, sizeof found);
         }
-        DITTO_TRY(ditto_variable_assign(v.sums, found, sizeof found));
-        DITTO_TRY(ditto_variable_assign_add(v.mean, found, sizeof found));
+        DITTO_TRY(ditto_variable_assign(v.sums, DITTO_ASSIGN, found, sizeof found));
+        DITTO_TRY(ditto_variable_assign(v.mean, DITTO_ASSIGN_ADD, found, sizeof found));
     }
     ditto_variable *const all[] = { v.mirrored, v.mean, v.first, v.sums, v.means, v.large };
     for (int k = 0; k < 6; k++)

@@ -53,9 +53,9 @@ static ditto_status update_in_run(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_update(self, u->each, add_scaled, NULL, arguments, 2, NULL));
     DITTO_TRY(note_variable(self, u->program, u->each));
     /* Components that differ are changed each from its own value, and then made equal. */
-    DITTO_TRY(ditto_assign_add(self, u->each, values));
+    DITTO_TRY(ditto_assign(self, u->each, DITTO_ASSIGN_ADD, values));
     DITTO_TRY(note_variable(self, u->program, u->each));
-    DITTO_TRY(ditto_assign(self, u->each, values));
+    DITTO_TRY(ditto_assign(self, u->each, DITTO_ASSIGN, values));
     return note_variable(self, u->program, u->each);
 }
 

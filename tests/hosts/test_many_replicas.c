@@ -35,8 +35,8 @@ static ditto_status each_replica(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_all_reduce(self, values, sums, COUNT, DITTO_F64, DITTO_SUM, NULL));
     for (int i = 0; i < COUNT; i++)
         EXPECT(report, sums[i] == SUM_OF_IDS + (double)i * ALL);
-    DITTO_TRY(ditto_assign_add(self, u->sums, values));
-    DITTO_TRY(ditto_assign(self, u->means, values));
+    DITTO_TRY(ditto_assign(self, u->sums, DITTO_ASSIGN_ADD, values));
+    DITTO_TRY(ditto_assign(self, u->means, DITTO_ASSIGN, values));
     int64_t index = (int64_t)ditto_replica_id(self) % ROWS, own = 0;
     double one = 1, found;
     ditto_slices slices = { &index, &one, 1, 1, DITTO_F64 };

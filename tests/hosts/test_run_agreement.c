@@ -188,7 +188,8 @@ static ditto_status hide_an_error(ditto_strategy *strategy, ditto_value *const *
     struct merging *m = user;
     double value = m->host->host;
     (void)strategy, (void)arguments, (void)count, (void)result;
-    EXPECT(m->host->report, ditto_variable_assign(m->v, &value, sizeof value) == DITTO_ERR_DIVERGED);
+    EXPECT(m->host->report,
+           ditto_variable_assign(m->v, DITTO_ASSIGN, &value, sizeof value) == DITTO_ERR_DIVERGED);
     return DITTO_OK;
 }
 

@@ -109,7 +109,7 @@ static ditto_status add_one(ditto_replica *self, void *argument)
     for (int i = 0; i < 1000; i++)
         one[i] = 1.0f;
     for (int i = 0; i < 3; i++)
-        DITTO_TRY(ditto_assign_add(self, argument, one));
+        DITTO_TRY(ditto_assign(self, argument, DITTO_ASSIGN_ADD, one));
     return DITTO_OK;
 }
 

@@ -91,7 +91,7 @@ static void assign_all(ditto_variable *v[KINDS], int seed)
     for (int i = 0; i < KINDS; i++) {
         ditto_tensor spec = spec_of(v[i]);
         fill(&kinds[i], ditto_tensor_count(&spec), seed, value);
-        assert_ok(ditto_variable_assign(v[i], value, ditto_tensor_bytes(&spec)));
+        assert_ok(ditto_variable_assign(v[i], DITTO_ASSIGN, value, ditto_tensor_bytes(&spec)));
     }
 }
 
@@ -199,7 +199,7 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
 static ditto_status assign_own_id(ditto_replica *self, void *argument)
 {
     double mine = (double)ditto_replica_id(self);
-    return ditto_assign(self, argument, &mine);
+    return ditto_assign(self, argument, DITTO_ASSIGN, &mine);
 }
 
 static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_8_11(void **state)
@@ -463,7 +463,7 @@ static void rule_8_14_data_is_not_restored_to_a_variable_of_its_name(void **stat
     other.name = data.name;
     ditto_variable *more = make(s, &other);
     fill(&other, 17, 2, table);
-    assert_ok(ditto_variable_assign(more, table, sizeof table));
+    assert_ok(ditto_variable_assign(more, DITTO_ASSIGN, table, sizeof table));
     assign_all(v, 2);
     assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
     assert_message("does not have \"table\"");

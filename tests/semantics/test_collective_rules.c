@@ -80,7 +80,7 @@ static ditto_status reduce_variables(ditto_replica *self, void *argument)
     uint32_t n = ditto_num_replicas(self);
     double id = ditto_replica_id(self), sum;
     const void *own;
-    MUST(ditto_assign(self, t->local, &id));
+    MUST(ditto_assign(self, t->local, DITTO_ASSIGN, &id));
     MUST(ditto_read(self, t->local, &own));
     MUST(ditto_all_reduce(self, own, &sum, 1, DITTO_F64, DITTO_SUM, NULL)); /* the replica's component */
     EXPECT(&t->report, sum == n * (n - 1) / 2.0);

@@ -93,7 +93,8 @@ static ditto_status make_cross_calls(ditto_replica *self, void *argument)
     EXPECT(&c->report, ditto_variable_create(c->strategy, &scalar, NULL, &v) == DITTO_ERR_CONTEXT);
     EXPECT(&c->report, strstr(ditto_last_error()->message, "merge_call") != NULL);
     EXPECT(&c->report, ditto_variable_read(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
-    EXPECT(&c->report, ditto_variable_assign(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
+    EXPECT(&c->report,
+           ditto_variable_assign(c->variable, DITTO_ASSIGN, &value, sizeof value) == DITTO_ERR_CONTEXT);
     /* The destruction of the variable would wait for the end of this run. */
     EXPECT(&c->report, ditto_variable_destroy(c->variable) == DITTO_ERR_CONTEXT);
     return ditto_barrier(self, NULL);
@@ -168,7 +169,7 @@ static void rule_1_6_variables_remember_their_strategy(void **state)
     assert_ok(ditto_strategy_scope_enter(s));
     assert_ok(ditto_variable_create(s, &scalar, NULL, &v));
     assert_ok(ditto_strategy_scope_leave(s));
-    assert_ok(ditto_variable_assign(v, &value, sizeof value)); /* works outside the scope */
+    assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &value, sizeof value)); /* works outside the scope */
     assert_ok(ditto_strategy_destroy(s));
     assert_status(ditto_variable_read(v, &value, sizeof value), DITTO_ERR_CONTEXT);
     assert_message("destroyed");

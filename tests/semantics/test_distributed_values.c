@@ -133,7 +133,7 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
 static ditto_status assign_own_id(ditto_replica *self, void *variable)
 {
     double id = ditto_replica_id(self);
-    return ditto_assign(self, variable, &id);
+    return ditto_assign(self, variable, DITTO_ASSIGN, &id);
 }
 
 static void rule_3_2_a_variable_gives_its_components(void **state)

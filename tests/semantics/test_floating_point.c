@@ -239,10 +239,10 @@ static ditto_status compute_variables(ditto_replica *self, struct computing *c, 
 {
     struct results *r = &c->results[ditto_replica_id(self)];
     ditto_tensor gradient = { .data = numbers, .dtype = DITTO_F32, .rank = 1, .shape = { FEW } };
-    EXPECT(&c->report, ditto_assign_add(self, c->mirrored, numbers) == DITTO_OK);
+    EXPECT(&c->report, ditto_assign(self, c->mirrored, DITTO_ASSIGN_ADD, numbers) == DITTO_OK);
     DITTO_TRY(keep(self, c, c->mirrored, r->assigned));
-    EXPECT(&c->report, ditto_assign_add(self, c->counter, numbers) == DITTO_OK);
-    EXPECT(&c->report, ditto_assign_add(self, c->counter, numbers + FEW) == DITTO_OK);
+    EXPECT(&c->report, ditto_assign(self, c->counter, DITTO_ASSIGN_ADD, numbers) == DITTO_OK);
+    EXPECT(&c->report, ditto_assign(self, c->counter, DITTO_ASSIGN_ADD, numbers + FEW) == DITTO_OK);
     DITTO_TRY(keep(self, c, c->counter, r->counted));
     for (int step = 0; step < 3; step++) {
         EXPECT(&c->report, ditto_apply(self, c->adam, &gradient, NULL) == DITTO_OK);

@@ -36,7 +36,7 @@ static ditto_status merge_with_cross_calls(ditto_strategy *strategy, ditto_value
     (void)user;
     DITTO_TRY(ditto_strategy_run(strategy, nothing, NULL));
     DITTO_TRY(ditto_variable_create(strategy, &t, NULL, &variable));
-    DITTO_TRY(ditto_variable_assign(variable, &one, sizeof one));
+    DITTO_TRY(ditto_variable_assign(variable, DITTO_ASSIGN, &one, sizeof one));
     DITTO_TRY(ditto_variable_destroy(variable));
     return ditto_strategy_value_from_tensors(strategy, &t, 1, result);
 }
@@ -262,7 +262,7 @@ static ditto_status add_one(ditto_replica *self, void *variable)
     double one = 1;
     if (ditto_num_replicas(self) != 1)
         return ditto_fail(self, 1, "replicas");
-    return ditto_assign_add(self, variable, &one);
+    return ditto_assign(self, variable, DITTO_ASSIGN_ADD, &one);
 }
 
 static void rule_1_7_the_default_strategy_is_the_identity(void **state)
@@ -367,7 +367,7 @@ static void expect_variables_have_results(ditto_strategy *strategy)
     expect_new_plain(result, value, DITTO_F64, 3);
     assert_ok(ditto_strategy_gather(strategy, value, 0, &result));
     x[0] = 5;
-    assert_ok(ditto_variable_assign(variable, x, sizeof x));
+    assert_ok(ditto_variable_assign(variable, DITTO_ASSIGN, x, sizeof x));
     expect_new_plain(result, value, DITTO_F64, 3); /* a copy, which the assignment does not change */
     expect_one_local_result(strategy, value, DITTO_F64, 5);
     assert_ok(ditto_value_destroy(value));
@@ -458,11 +458,11 @@ static int write_shared(struct shared *s)
     options.norm = &norm;
     pthread_barrier_wait(&s->all_threads);
     for (int i = 0; i < s->rounds; i++) {
-        REQUIRE(ditto_assign_add(self, s->mirrored, &one) == DITTO_OK);
-        REQUIRE(ditto_variable_assign_add(s->mirrored, &one, sizeof one) == DITTO_OK);
+        REQUIRE(ditto_assign(self, s->mirrored, DITTO_ASSIGN_ADD, &one) == DITTO_OK);
+        REQUIRE(ditto_variable_assign(s->mirrored, DITTO_ASSIGN_ADD, &one, sizeof one) == DITTO_OK);
         REQUIRE(ditto_update(self, s->mirrored, add_one_to_copy, NULL, NULL, 0, NULL) == DITTO_OK);
         REQUIRE(ditto_variable_read(s->mirrored, &found, sizeof found) == DITTO_OK && found >= 3 * (i + 1));
-        REQUIRE(ditto_assign_add(self, s->on_read, &one) == DITTO_OK);
+        REQUIRE(ditto_assign(self, s->on_read, DITTO_ASSIGN_ADD, &one) == DITTO_OK);
         REQUIRE(ditto_component(self, s->on_read, &component) == DITTO_OK);
         REQUIRE(ditto_scatter(self, s->rows, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
         REQUIRE(ditto_lookup(self, s->rows, &row, 1, &found) == DITTO_OK && found >= i + 1);
@@ -565,7 +565,7 @@ static int use_default_strategy(void *parents_variable)
     double number = 5;
     ditto_tensor t = { .data = &number, .dtype = DITTO_F64 };
     ditto_variable *own;
-    REQUIRE(ditto_assign_add(parents_self, parents_variable, &number) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_assign(parents_self, parents_variable, DITTO_ASSIGN_ADD, &number) == DITTO_ERR_FORKED);
     REQUIRE(ditto_variable_read(parents_variable, &number, sizeof number) == DITTO_ERR_FORKED);
     ditto_strategy *fresh = ditto_get_strategy();
     REQUIRE(fresh != NULL && ditto_strategy_num_replicas(fresh) == 1);
@@ -600,7 +600,7 @@ static void after_fork_there_is_another_default_strategy(void **state)
 static ditto_status add_ids(ditto_replica *self, void *variable)
 {
     double id = ditto_replica_id(self);
-    return ditto_assign_add(self, variable, &id);
+    return ditto_assign(self, variable, DITTO_ASSIGN_ADD, &id);
 }
 
 static void rule_8_15_central_storage_keeps_one_copy(void **state)

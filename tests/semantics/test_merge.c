@@ -407,7 +407,7 @@ static ditto_status do_everything(ditto_strategy *strategy, ditto_value *const *
     (void)result;
     EXPECT(&m->report, ditto_variable_create(strategy, &t, NULL, &variable) == DITTO_OK);
     number = 7;
-    EXPECT(&m->report, ditto_variable_assign(variable, &number, sizeof number) == DITTO_OK);
+    EXPECT(&m->report, ditto_variable_assign(variable, DITTO_ASSIGN, &number, sizeof number) == DITTO_OK);
     EXPECT(&m->report, ditto_variable_read(variable, &number, sizeof number) == DITTO_OK && number == 7);
     EXPECT(&m->report, ditto_variable_destroy(variable) == DITTO_OK);
     EXPECT(&m->report, ditto_strategy_scope_enter(strategy) == DITTO_OK); /* enters it once more */

@@ -47,8 +47,8 @@ static ditto_status combine_in_all_ways(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_all_reduce_with(self, own, out[2], COUNT, sizeof *own, add, NULL, NULL));
     DITTO_TRY(ditto_all_reduce_list(self, items, 2, DITTO_SUM, NULL));
     DITTO_TRY(ditto_reduce_to_root(self, own, out[4], COUNT, DITTO_F32, DITTO_SUM, root, NULL));
-    DITTO_TRY(ditto_assign(self, w->mirrored, own));
-    DITTO_TRY(ditto_assign(self, w->on_read, own));
+    DITTO_TRY(ditto_assign(self, w->mirrored, DITTO_ASSIGN, own));
+    DITTO_TRY(ditto_assign(self, w->on_read, DITTO_ASSIGN, own));
     DITTO_TRY(ditto_apply(self, w->optimizer, &gradient, NULL));
     if (id == w->last) {
         memcpy(w->all_reduced, out[0], sizeof out[0]);

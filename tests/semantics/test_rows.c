@@ -459,14 +459,14 @@ static ditto_status add_and_look(ditto_replica *self, void *argument)
     const void *data;
     for (int i = 0; i < ROWS * ROW; i++)
         amounts[i] = (double)ditto_replica_id(self) + 1;
-    DITTO_TRY(ditto_assign_add(self, t->v, amounts));
+    DITTO_TRY(ditto_assign(self, t->v, DITTO_ASSIGN_ADD, amounts));
     DITTO_TRY(ditto_lookup(self, t->v, indices, 4, rows));
     for (int k = 0; k < 4 * ROW; k++)
         EXPECT(&t->report, rows[k] == (double)(indices[k / ROW] * ROW + k % ROW) + n * (n + 1) / 2.0);
     rows[0] = -1;
     EXPECT(&t->report, ditto_lookup(self, t->v, wrong, 2, rows) == DITTO_ERR_RANGE && rows[0] == -1);
     EXPECT(&t->report, ditto_read(self, t->v, &data) == DITTO_ERR_UNSUPPORTED);
-    return ditto_assign_sub(self, t->v, amounts);
+    return ditto_assign(self, t->v, DITTO_ASSIGN_SUB, amounts);
 }
 
 static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)
@@ -485,7 +485,7 @@ static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)
         run_all(s, add_and_look, &t, &t.report);
         assert_ok(ditto_variable_read(t.v, found, sizeof found));
         assert_memory_equal(found, initial, sizeof found);
-        assert_ok(ditto_variable_assign_add(t.v, initial, sizeof initial));
+        assert_ok(ditto_variable_assign(t.v, DITTO_ASSIGN_ADD, initial, sizeof initial));
         assert_ok(ditto_variable_lookup(t.v, indices, 2, rows, sizeof rows));
         assert_true(rows[0] == 2 * 22 * ROW && rows[ROW] == 2 * 5 * ROW);
         assert_status(ditto_variable_lookup(t.v, indices, 2, rows, sizeof rows - 8), DITTO_ERR_SHAPE);
@@ -494,8 +494,8 @@ static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)
         ditto_variable *plain = make(s, DITTO_F64, DITTO_AGGREGATE_NONE, PLAIN, initial);
         ditto_variable *shards = make(s, DITTO_F64, DITTO_AGGREGATE_NONE, SHARDS, NULL);
         assert_ok(ditto_variable_value(plain, &value));
-        assert_ok(ditto_variable_assign_value(shards, value));
-        assert_ok(ditto_variable_assign_add_value(shards, value));
+        assert_ok(ditto_variable_assign_value(shards, DITTO_ASSIGN, value));
+        assert_ok(ditto_variable_assign_value(shards, DITTO_ASSIGN_ADD, value));
         assert_ok(ditto_value_destroy(value));
         assert_ok(ditto_variable_read(shards, found, sizeof found));
         for (int e = 0; e < ROWS * ROW; e++)

@@ -38,7 +38,7 @@ static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *a
     double *own_copy = copy->data;
     EXPECT(&u->report, count == 1 && ditto_get_update_replica() >= 0);
     EXPECT(&u->report, ditto_variable_read(u->variable, &seen, sizeof seen) == DITTO_OK && seen == *own_copy);
-    EXPECT(&u->report, ditto_variable_assign_add(u->variable, &more, sizeof more) == DITTO_OK);
+    EXPECT(&u->report, ditto_variable_assign(u->variable, DITTO_ASSIGN_ADD, &more, sizeof more) == DITTO_OK);
     EXPECT(&u->report, *own_copy == seen + more); /* the two calls read and write this copy */
     EXPECT(&u->report, ditto_strategy_run(u->strategy, do_nothing, NULL) == DITTO_ERR_CONTEXT);
     EXPECT(&u->report, ditto_get_replica_context() == NULL && !ditto_in_cross_replica_context());

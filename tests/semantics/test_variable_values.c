@@ -55,9 +55,9 @@ static ditto_status add_and_subtract(ditto_replica *self, void *argument)
     char value[COUNT * 16];
     put_all(w->dtype, value, 1);
     for (int i = 0; i < w->add; i++)
-        DITTO_TRY(ditto_assign_add(self, w->v, value));
+        DITTO_TRY(ditto_assign(self, w->v, DITTO_ASSIGN_ADD, value));
     for (int i = 0; i < w->subtract; i++)
-        DITTO_TRY(ditto_assign_sub(self, w->v, value));
+        DITTO_TRY(ditto_assign(self, w->v, DITTO_ASSIGN_SUB, value));
     return DITTO_OK;
 }
 
@@ -129,18 +129,18 @@ static void rules_8_6_and_8_12_hold_for_every_dtype(void **state)
             w.v = make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
                        DITTO_COPIES_PER_REPLICA);
             put_all(w.dtype, value, 4);
-            assert_ok(ditto_variable_assign(w.v, value, bytes));
-            assert_ok(ditto_variable_assign_add(w.v, value, bytes));
+            assert_ok(ditto_variable_assign(w.v, DITTO_ASSIGN, value, bytes));
+            assert_ok(ditto_variable_assign(w.v, DITTO_ASSIGN_ADD, value, bytes));
             put_all(w.dtype, value, 3);
-            assert_ok(ditto_variable_assign_sub(w.v, value, bytes));
+            assert_ok(ditto_variable_assign(w.v, DITTO_ASSIGN_SUB, value, bytes));
             expect(&w, 5);
             assert_ok(ditto_variable_destroy(w.v));
         }
     ditto_variable *flags = make(s, DITTO_BOOL, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
                                  DITTO_COPIES_DEFAULT);
     memset(value, 1, COUNT);
-    assert_ok(ditto_variable_assign(flags, value, COUNT));
-    assert_status(ditto_variable_assign_add(flags, value, COUNT), DITTO_ERR_UNSUPPORTED);
+    assert_ok(ditto_variable_assign(flags, DITTO_ASSIGN, value, COUNT));
+    assert_status(ditto_variable_assign(flags, DITTO_ASSIGN_ADD, value, COUNT), DITTO_ERR_UNSUPPORTED);
     assert_ok(ditto_variable_destroy(flags));
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -162,7 +162,7 @@ static void rule_8_11_parts_of_every_integer_add_up(void **state)
             char value[COUNT * 8], found[COUNT * 8];
             for (size_t i = 0; i < COUNT; i++)
                 memcpy(value + i * bytes, &extremes[i % (sizeof extremes / sizeof extremes[0])], bytes);
-            assert_ok(ditto_variable_assign(v, value, COUNT * bytes));
+            assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, value, COUNT * bytes));
             assert_ok(ditto_variable_read(v, found, COUNT * bytes));
             assert_memory_equal(found, value, COUNT * bytes);
             assert_ok(ditto_variable_destroy(v));
@@ -217,18 +217,19 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
     ditto_variable *far = make(other, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     make_different(s, from, &each);
     assert_ok(ditto_variable_value(from, &value));
-    assert_ok(ditto_variable_assign_value(to, value));
-    assert_ok(ditto_variable_assign_add_value(to, value));
+    assert_ok(ditto_variable_assign_value(to, DITTO_ASSIGN, value));
+    assert_ok(ditto_variable_assign_value(to, DITTO_ASSIGN_ADD, value));
     for (uint32_t i = first_local(s); i < end_local(s); i++)
         assert_true(component(to, i) == 2 * (i + 1));
-    assert_ok(ditto_variable_assign_sub_value(to, value));
+    assert_ok(ditto_variable_assign_value(to, DITTO_ASSIGN_SUB, value));
     /* A per-replica value is refused. */
-    assert_status(ditto_variable_assign_value(to, each), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign_value(to, DITTO_ASSIGN, each), DITTO_ERR_INVALID);
     assert_message("reduce it first");
-    assert_status(ditto_variable_assign_value(of_f32, value), DITTO_ERR_INVALID);
-    assert_status(ditto_variable_assign_value(to, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign_value(of_f32, DITTO_ASSIGN, value), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign_value(to, DITTO_ASSIGN, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign_value(to, (ditto_assign_op)4, value), DITTO_ERR_RANGE);
     assert_ok(ditto_variable_value(far, &foreign));
-    assert_status(ditto_variable_assign_value(to, foreign), DITTO_ERR_CONTEXT);
+    assert_status(ditto_variable_assign_value(to, DITTO_ASSIGN, foreign), DITTO_ERR_CONTEXT);
     for (uint32_t i = first_local(s); i < end_local(s); i++)
         assert_true(component(to, i) == i + 1);
     assert_ok(ditto_value_destroy(each));
@@ -251,9 +252,9 @@ static void rule_8_6_a_variable_that_takes_one_value_is_assigned_the_first_compo
     ditto_variable *total = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     make_different(s, from, &each);
     assert_ok(ditto_variable_value(from, &value));
-    assert_ok(ditto_variable_assign_value(shared, value));
+    assert_ok(ditto_variable_assign_value(shared, DITTO_ASSIGN, value));
     assert_true(component(shared, end_local(s) - 1) == 1);
-    assert_ok(ditto_variable_assign_value(total, value));
+    assert_ok(ditto_variable_assign_value(total, DITTO_ASSIGN, value));
     double whole[COUNT];
     assert_ok(ditto_variable_read(total, whole, sizeof whole));
     assert_true(whole[0] == 1);
@@ -264,8 +265,6 @@ static void rule_8_6_a_variable_that_takes_one_value_is_assigned_the_first_compo
         assert_ok(ditto_variable_destroy(all[i]));
     assert_ok(ditto_strategy_destroy(s));
 }
-
-enum write { WRITE_ASSIGN, WRITE_ADD, WRITE_SUB };
 
 /* A variable of which a component is written back to it. */
 static const struct {
@@ -284,15 +283,12 @@ static const struct {
 
 /* Writes the component of replica `from` to the whole variable and checks all components. If there are
  * several hosts, each writes a component of its own replicas, and they have to be equal. */
-static void write_back(size_t k, uint32_t n, enum write how, uint32_t from)
+static void write_back(size_t k, uint32_t n, ditto_assign_op how, uint32_t from)
 {
-    static ditto_status (*const writes[])(ditto_variable *, const ditto_value *) = {
-        ditto_variable_assign_value, ditto_variable_assign_add_value, ditto_variable_assign_sub_value
-    };
     ditto_strategy *s = make_strategy(n, NULL);
     ditto_variable *v = make(s, DITTO_F64, written_back[k].sync, written_back[k].how, written_back[k].copies);
     bool sum = written_back[k].sync == DITTO_ON_READ && written_back[k].how == DITTO_AGGREGATE_SUM;
-    bool differ = written_back[k].differ, refused = sum && how != WRITE_ASSIGN;
+    bool differ = written_back[k].differ, refused = sum && how != DITTO_ASSIGN;
     bool diverge = differ && num_local(s) < n; /* the hosts write different components */
     ditto_value *each = NULL, *value, *part[8];
     double five[COUNT];
@@ -302,19 +298,19 @@ static void write_back(size_t k, uint32_t n, enum write how, uint32_t from)
     if (differ)
         make_different(s, v, &each);
     else
-        assert_ok(ditto_variable_assign(v, five, sizeof five));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, five, sizeof five));
     assert_ok(ditto_variable_value(v, &value));
     assert_ok(ditto_strategy_local_results(s, value, part, &count));
     assert_int_equal(count, num_local(s));
-    assert_status(writes[how](v, part[from % count]), diverge   ? DITTO_ERR_DIVERGED
-                                                      : refused ? DITTO_ERR_INVALID
-                                                                : DITTO_OK);
+    assert_status(ditto_variable_assign_value(v, how, part[from % count]), diverge   ? DITTO_ERR_DIVERGED
+                                                                           : refused ? DITTO_ERR_INVALID
+                                                                                     : DITTO_OK);
     for (uint32_t r = first_local(s); r < end_local(s); r++) {
         double written = differ ? from + 1 : 5, old = differ ? r + 1 : 5;
-        double expected = diverge || refused    ? old
-                          : how == WRITE_ASSIGN ? written / (sum ? n : 1)
-                          : how == WRITE_ADD    ? old + written
-                                                : old - written;
+        double expected = diverge || refused        ? old
+                          : how == DITTO_ASSIGN     ? written / (sum ? n : 1)
+                          : how == DITTO_ASSIGN_ADD ? old + written
+                                                    : old - written;
         if (component(v, r) != expected)
             fail_msg("%s, %u replicas, write %d, component %u: component %u is %g, not %g",
                      written_back[k].name, n, (int)how, from, r, component(v, r), expected);
@@ -332,9 +328,9 @@ static void rule_8_6_a_component_of_a_variable_may_be_written_to_the_whole_varia
     (void)state;
     for (size_t k = 0; k < sizeof written_back / sizeof written_back[0]; k++)
         for (uint32_t n = 1; n <= 3; n++)
-            for (int how = WRITE_ASSIGN; how <= WRITE_SUB; how++)
+            for (int how = DITTO_ASSIGN; how <= DITTO_ASSIGN_SUB; how++)
                 for (uint32_t from = 0; from < n; from++)
-                    write_back(k, n, (enum write)how, from);
+                    write_back(k, n, (ditto_assign_op)how, from);
 }
 
 struct reading {
@@ -384,12 +380,13 @@ static ditto_status count_writes(ditto_replica *self, void *argument)
     uint64_t mirrored_before = ditto_generation(self, c->mirrored),
              on_read_before = ditto_generation(self, c->on_read);
     DITTO_TRY(ditto_read(self, c->mirrored, &seen));
+    EXPECT(&c->report, ditto_assign(self, c->mirrored, (ditto_assign_op)0, value) == DITTO_ERR_RANGE);
     EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored_before);
-    DITTO_TRY(ditto_assign_add(self, c->mirrored, value));
+    DITTO_TRY(ditto_assign(self, c->mirrored, DITTO_ASSIGN_ADD, value));
     EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored_before + 1);
     if (ditto_replica_id(self) != 0)
         return DITTO_OK;
-    DITTO_TRY(ditto_assign_add(self, c->on_read, value)); /* works on one replica alone */
+    DITTO_TRY(ditto_assign(self, c->on_read, DITTO_ASSIGN_ADD, value)); /* works on one replica alone */
     DITTO_TRY(ditto_component(self, c->on_read, &data));
     *(double *)data += 5;
     EXPECT(&c->report, ditto_generation(self, c->on_read) == on_read_before + 2);
@@ -415,10 +412,12 @@ static void generations_say_whether_a_variable_was_written(void **state)
         assert_true(properties_of(c.on_read).generation == on_read_before + (first_local(s) == 0 ? 2 : 0));
         before = properties_of(c.mirrored).generation;
         assert_ok(ditto_variable_read(c.mirrored, value, sizeof value));
+        assert_status(ditto_variable_assign(c.mirrored, (ditto_assign_op)4, value, sizeof value),
+                      DITTO_ERR_RANGE);
         assert_true(properties_of(c.mirrored).generation == before);
         assert_ok(ditto_variable_read(c.on_read, value, sizeof value));
         assert_true(value[0] == 5);
-        assert_ok(ditto_variable_assign(c.mirrored, value, sizeof value));
+        assert_ok(ditto_variable_assign(c.mirrored, DITTO_ASSIGN, value, sizeof value));
         assert_true(properties_of(c.mirrored).generation > before);
         assert_ok(ditto_variable_destroy(c.mirrored));
         assert_ok(ditto_variable_destroy(c.on_read));

@@ -191,11 +191,11 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
         ditto_variable *v;
         options.copies = (ditto_copies)copies;
         assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
-        assert_ok(ditto_variable_assign(v, &three, sizeof three));
-        assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
-        assert_ok(ditto_variable_assign_sub(v, &two, sizeof two));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &three, sizeof three));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN_ADD, &three, sizeof three));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN_SUB, &two, sizeof two));
         expect_components(s, v, 4);
-        assert_status(ditto_variable_assign(v, &three, 8), DITTO_ERR_SHAPE);
+        assert_status(ditto_variable_assign(v, DITTO_ASSIGN, &three, 8), DITTO_ERR_SHAPE);
         assert_status(ditto_variable_read(v, NULL, 4), DITTO_ERR_INVALID);
         assert_ok(ditto_variable_destroy(v));
         assert_ok(ditto_strategy_destroy(s));
@@ -213,9 +213,9 @@ static ditto_status write_id(ditto_replica *self, void *argument)
     struct writing *w = argument;
     float id = (float)ditto_replica_id(self);
     const void *data;
-    ditto_status status = w->what == 0   ? ditto_assign(self, w->v, &id)
-                          : w->what == 1 ? ditto_assign_add(self, w->v, &id)
-                                         : ditto_assign_sub(self, w->v, &id);
+    ditto_status status = w->what == 0   ? ditto_assign(self, w->v, DITTO_ASSIGN, &id)
+                          : w->what == 1 ? ditto_assign(self, w->v, DITTO_ASSIGN_ADD, &id)
+                                         : ditto_assign(self, w->v, DITTO_ASSIGN_SUB, &id);
     EXPECT(&w->report, status == w->expected);
     if (status == DITTO_OK) { /* all replicas see the same value when the call returns */
         DITTO_TRY(ditto_read(self, w->v, &data));
@@ -279,9 +279,9 @@ static ditto_status add_large(ditto_replica *self, void *argument)
     int64_t *value = memory;
     for (int i = 0; i < LARGE; i++)
         value[i] = i * (int64_t)(ditto_replica_id(self) + 1);
-    DITTO_TRY(ditto_assign_add(self, l->v, value));
-    DITTO_TRY(ditto_assign_sub(self, l->v, value));
-    DITTO_TRY(ditto_assign_add(self, l->v, value));
+    DITTO_TRY(ditto_assign(self, l->v, DITTO_ASSIGN_ADD, value));
+    DITTO_TRY(ditto_assign(self, l->v, DITTO_ASSIGN_SUB, value));
+    DITTO_TRY(ditto_assign(self, l->v, DITTO_ASSIGN_ADD, value));
     int64_t n = ditto_num_replicas(self);
     DITTO_TRY(ditto_read(self, l->v, &data));
     for (int i = 0; i < LARGE; i++)
@@ -311,7 +311,7 @@ static ditto_status write_different_variables(ditto_replica *self, void *argumen
 {
     ditto_variable **v = argument;
     float one = 1;
-    return ditto_assign_add(self, v[ditto_replica_id(self) % 2], &one);
+    return ditto_assign(self, v[ditto_replica_id(self) % 2], DITTO_ASSIGN_ADD, &one);
 }
 
 static void write_different(uint32_t n)
@@ -320,7 +320,7 @@ static void write_different(uint32_t n)
     ditto_variable *v[2] = { make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM),
                              make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM) };
     assert_status(ditto_strategy_run(s, write_different_variables, v), DITTO_ERR_DIVERGED);
-    assert_message("ditto_assign_add");
+    assert_message("ditto_assign (ADD)");
     assert_ok(ditto_variable_destroy(v[0]));
     assert_ok(ditto_variable_destroy(v[1]));
     assert_ok(ditto_strategy_destroy(s));
@@ -345,10 +345,10 @@ static ditto_status count_locally(ditto_replica *self, void *argument)
     struct writing *w = argument;
     int64_t id = ditto_replica_id(self), one = 1;
     const void *data;
-    EXPECT(&w->report, ditto_assign(self, w->v, &id) == DITTO_OK);
-    EXPECT(&w->report, ditto_assign_add(self, w->v, &one) == DITTO_OK);
-    EXPECT(&w->report, ditto_assign_add(self, w->v, &one) == DITTO_OK);
-    EXPECT(&w->report, ditto_assign_sub(self, w->v, &one) == DITTO_OK);
+    EXPECT(&w->report, ditto_assign(self, w->v, DITTO_ASSIGN, &id) == DITTO_OK);
+    EXPECT(&w->report, ditto_assign(self, w->v, DITTO_ASSIGN_ADD, &one) == DITTO_OK);
+    EXPECT(&w->report, ditto_assign(self, w->v, DITTO_ASSIGN_ADD, &one) == DITTO_OK);
+    EXPECT(&w->report, ditto_assign(self, w->v, DITTO_ASSIGN_SUB, &one) == DITTO_OK);
     EXPECT(&w->report, ditto_read(self, w->v, &data) == DITTO_OK);
     EXPECT(&w->report, *(const int64_t *)data == id + 1);
     return DITTO_OK;
@@ -381,7 +381,7 @@ static void rules_8_10_and_8_11_without_aggregation_cross_reads_and_assigns_are_
         w.v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
         float value;
         assert_status(ditto_variable_read(w.v, &value, sizeof value), DITTO_ERR_INVALID);
-        assert_status(ditto_variable_assign(w.v, &value, sizeof value), DITTO_ERR_INVALID);
+        assert_status(ditto_variable_assign(w.v, DITTO_ASSIGN, &value, sizeof value), DITTO_ERR_INVALID);
         assert_ok(ditto_variable_destroy(w.v));
         assert_ok(ditto_strategy_destroy(s));
     }
@@ -390,7 +390,7 @@ static void rules_8_10_and_8_11_without_aggregation_cross_reads_and_assigns_are_
 static ditto_status put_id(ditto_replica *self, void *argument)
 {
     float id = (float)ditto_replica_id(self);
-    return ditto_assign(self, argument, &id);
+    return ditto_assign(self, argument, DITTO_ASSIGN, &id);
 }
 
 static void rule_8_10_a_cross_read_is_the_mean_or_the_first_component(void **state)
@@ -423,7 +423,7 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
         const void *component;
         for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
             int64_t quotient = values[i] / (int64_t)n, remainder = values[i] % (int64_t)n;
-            assert_ok(ditto_variable_assign(v, &values[i], sizeof values[i]));
+            assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &values[i], sizeof values[i]));
             assert_true(read_i64(v) == values[i]);
             for (int64_t r = first_local(s); r < end_local(s); r++) {
                 /* The first components get the remainder. */
@@ -435,12 +435,12 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
         assert_ok(ditto_variable_destroy(v));
         float value = 6;
         v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
-        assert_ok(ditto_variable_assign(v, &value, sizeof value));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &value, sizeof value));
         assert_ok(ditto_variable_component(v, end_local(s) - 1, &component));
         assert_true(*(const float *)component == 6 / (float)n);
         assert_ok(ditto_variable_destroy(v));
         v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
-        assert_ok(ditto_variable_assign(v, &value, sizeof value));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &value, sizeof value));
         assert_ok(ditto_variable_component(v, end_local(s) - 1, &component));
         assert_true(*(const float *)component == 6);
         assert_ok(ditto_variable_destroy(v));
@@ -454,18 +454,18 @@ static void rule_8_12_a_cross_add_needs_mean_or_only_first_replica(void **state)
     float one = 1, three = 3;
     (void)state;
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
-    assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign(v, DITTO_ASSIGN_ADD, &one, sizeof one), DITTO_ERR_INVALID);
     assert_message("aggregates by SUM, so only a plain assign is defined across replicas");
-    assert_status(ditto_variable_assign_sub(v, &one, sizeof one), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign(v, DITTO_ASSIGN_SUB, &one, sizeof one), DITTO_ERR_INVALID);
     assert_ok(ditto_variable_destroy(v));
     v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
-    assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign(v, DITTO_ASSIGN_ADD, &one, sizeof one), DITTO_ERR_INVALID);
     assert_ok(ditto_variable_destroy(v));
     for (int first = 0; first < 2; first++) {
         v = make(s, f32_scalar, DITTO_ON_READ,
                  first ? DITTO_AGGREGATE_ONLY_FIRST_REPLICA : DITTO_AGGREGATE_MEAN);
-        assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
-        assert_ok(ditto_variable_assign_sub(v, &one, sizeof one));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN_ADD, &three, sizeof three));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN_SUB, &one, sizeof one));
         expect_components(s, v, 2);
         assert_true(read_f32(v) == 2);
         assert_ok(ditto_variable_destroy(v));
@@ -482,7 +482,7 @@ static ditto_status touch_foreign(ditto_replica *self, void *argument)
     struct foreign *f = argument;
     float one = 1;
     const void *data;
-    EXPECT(&f->report, ditto_assign_add(self, f->v, &one) == DITTO_ERR_CONTEXT);
+    EXPECT(&f->report, ditto_assign(self, f->v, DITTO_ASSIGN_ADD, &one) == DITTO_ERR_CONTEXT);
     EXPECT(&f->report, ditto_read(self, f->v, &data) == DITTO_ERR_CONTEXT);
     EXPECT(&f->report, ditto_read(self, NULL, &data) == DITTO_ERR_INVALID);
     return DITTO_OK;
@@ -527,7 +527,7 @@ static ditto_status create_inside(ditto_replica *self, void *argument)
         options.name = (const char *)1; /* must not be read */
     }
     DITTO_TRY(ditto_create_variable(self, &t, &options, &c->made[id]));
-    DITTO_TRY(ditto_assign_add(self, c->made[id], &one)); /* it can be used at once */
+    DITTO_TRY(ditto_assign(self, c->made[id], DITTO_ASSIGN_ADD, &one)); /* it can be used at once */
     for (int i = 0; i < c->extra && id == 0; i++)
         DITTO_TRY(ditto_create_variable(self, &t, &options, &second));
     return DITTO_OK;

@@ -226,7 +226,7 @@ static ditto_status add_to_one_replica(ditto_strategy *unused)
     ditto_variable *v = variable_named(s, "total", DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     double one = 1;
     (void)unused;
-    ditto_status status = ditto_variable_assign_add(v, &one, sizeof one);
+    ditto_status status = ditto_variable_assign(v, DITTO_ASSIGN_ADD, &one, sizeof one);
     assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
     return status;
@@ -364,7 +364,7 @@ static ditto_status assigns(ditto_replica *self, void *argument)
     struct objects *g = argument;
     double x = 1;
     (void)self;
-    return ditto_variable_assign(g->variable, &x, sizeof x);
+    return ditto_variable_assign(g->variable, DITTO_ASSIGN, &x, sizeof x);
 }
 static ditto_status assign_on_replica(ditto_strategy *s)
 {
@@ -515,7 +515,7 @@ static ditto_status long_name(ditto_strategy *s)
     name[sizeof name - 1] = '\0';
     ditto_variable *v = variable_named(s, name, 0, 0);
     double x = 1;
-    ditto_status status = ditto_variable_assign(v, &x, 3);
+    ditto_status status = ditto_variable_assign(v, DITTO_ASSIGN, &x, 3);
     assert_ok(ditto_variable_destroy(v));
     return status;
 }

@@ -65,10 +65,10 @@ static ditto_status add_to_shared(ditto_replica *self, struct program *p)
     int64_t one = 1;
     DITTO_TRY(ditto_read(self, p->shared, &before));
     int64_t old = *(const int64_t *)before;
-    DITTO_TRY(ditto_assign_add(self, p->shared, &one));
+    DITTO_TRY(ditto_assign(self, p->shared, DITTO_ASSIGN_ADD, &one));
     DITTO_TRY(ditto_read(self, p->shared, &after));
     EXPECT(&p->report, *(const int64_t *)after == old + ditto_num_replicas(self));
-    return ditto_assign_add(self, p->local, &one);
+    return ditto_assign(self, p->local, DITTO_ASSIGN_ADD, &one);
 }
 
 static ditto_status play(ditto_replica *self, void *argument)

@@ -254,10 +254,22 @@ ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
     return v->mirrored ? status : dti_cross_tell(v->team, begin, status);
 }
 
-static ditto_status write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
+ditto_status dti_assign_rule(ditto_assign_op op, ditto_dtype dtype, enum dti_rule *rule)
 {
+    static const enum dti_rule rules[] = {
+        [DITTO_ASSIGN] = DTI_RULE_ASSIGN, [DITTO_ASSIGN_ADD] = DTI_RULE_ADD, [DITTO_ASSIGN_SUB] = DTI_RULE_SUB
+    };
+    if (op < DITTO_ASSIGN || op > DITTO_ASSIGN_SUB)
+        return DTI_FAIL(DITTO_ERR_RANGE, "op = %d is not a value of ditto_assign_op", (int)op);
+    *rule = rules[op];
+    return dti_rule_check(*rule, dtype);
+}
+
+static ditto_status write(ditto_variable *v, ditto_assign_op op, const void *value, size_t bytes)
+{
+    enum dti_rule rule;
     DTI_TRY(check_size(v, value, bytes, "value"));
-    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    DTI_TRY(dti_assign_rule(op, v->spec.dtype, &rule));
     void *copy = copy_in_update(v);
     if (copy != NULL) {
         struct dti_fenv saved = dti_fenv_enter();
@@ -266,33 +278,16 @@ static ditto_status write(ditto_variable *v, enum dti_rule rule, const void *val
         return DITTO_OK;
     }
     DTI_TRY(dti_context_check_cross(v->team));
-    DTI_TRY(dti_variable_compare(v, value, bytes));
+    DTI_TRY(dti_variable_compare(v, rule, value, bytes));
     return v->kind->cross_write(v, rule, value);
 }
 
-static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
+ditto_status ditto_variable_assign(ditto_variable *v, ditto_assign_op op, const void *value, size_t bytes)
 {
+    DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
     uint64_t begin = dti_cross_begin(v->team);
-    return dti_cross_tell(v->team, begin, write(v, rule, value, bytes));
-}
-
-ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes)
-{
-    DTI_ENTER();
-    return cross_write(variable, DTI_RULE_ASSIGN, value, bytes);
-}
-
-ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value, size_t bytes)
-{
-    DTI_ENTER();
-    return cross_write(variable, DTI_RULE_ADD, value, bytes);
-}
-
-ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *value, size_t bytes)
-{
-    DTI_ENTER();
-    return cross_write(variable, DTI_RULE_SUB, value, bytes);
+    return dti_cross_tell(v->team, begin, write(v, op, value, bytes));
 }
 
 ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
@@ -344,7 +339,7 @@ static ditto_status check_strategy(const struct dti_replica *r, const ditto_vari
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
             "\"%s\" is a parameter, which other workers change at any time: copy its elements with "
-            "ditto_pull or ditto_lookup, and change them with ditto_apply, ditto_assign_add or "
+            "ditto_pull or ditto_lookup, and change them with ditto_apply, ditto_assign or "
             "ditto_scatter",
             v->name);
     if (dti_team_strategy(v->team) != dti_team_strategy(r->team))
@@ -433,31 +428,14 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
     return atomic_load_explicit(&variable->generation[r->index].count, memory_order_relaxed);
 }
 
-static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule,
-                                  const void *value)
+ditto_status ditto_assign(ditto_replica *self, ditto_variable *v, ditto_assign_op op, const void *value)
 {
+    DTI_ENTER();
     struct dti_replica *r;
+    enum dti_rule rule;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, v);
     DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
-    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    DTI_TRY(dti_assign_rule(op, v->spec.dtype, &rule));
     return v->kind->write(r, v, rule, value);
-}
-
-ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable, const void *value)
-{
-    DTI_ENTER();
-    return replica_write(self, variable, DTI_RULE_ASSIGN, value);
-}
-
-ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable, const void *value)
-{
-    DTI_ENTER();
-    return replica_write(self, variable, DTI_RULE_ADD, value);
-}
-
-ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable, const void *value)
-{
-    DTI_ENTER();
-    return replica_write(self, variable, DTI_RULE_SUB, value);
 }

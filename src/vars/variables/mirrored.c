@@ -177,7 +177,7 @@ static ditto_status write_from_copy(struct dti_replica *self, const struct dti_t
 static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
                                    const void *value)
 {
-    static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
+    static const char *const names[] = { "ditto_assign", "ditto_assign (ADD)", "ditto_assign (SUB)" };
     struct mirrored_write context = { v, rule };
     ditto_list_item item = { .src = value, .count = v->count, .dtype = v->spec.dtype };
     struct dti_target target = { .finish = rule == DTI_RULE_ASSIGN ? NULL : apply,

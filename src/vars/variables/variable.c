@@ -274,11 +274,11 @@ static ditto_status share_value(ditto_variable *v, const ditto_variable_options 
     return DITTO_OK;
 }
 
-ditto_status dti_variable_compare(const ditto_variable *v, const void *data, size_t bytes)
+ditto_status dti_variable_compare(const ditto_variable *v, enum dti_rule rule, const void *data, size_t bytes)
 {
     if (!dti_cross_has_hosts(v->team))
         return DITTO_OK;
-    uint64_t digest = dti_hash_bytes(DTI_HASH_SEED, data, bytes);
+    uint64_t digest = dti_hash_bytes(dti_hash_word(DTI_HASH_SEED, rule), data, bytes);
     return dti_cross_compare(v->team, dti_public_function, v->name, dti_hash_word(digest, v->stamp));
 }
 

@@ -193,9 +193,7 @@ static ditto_value *value;
     X(ditto_strategy_value_from_tensors, (NULL, NULL, 0, NULL))                                   \
     X(ditto_strategy_value_from_slices, (NULL, NULL, 0, NULL))                                    \
     X(ditto_variable_value, (NULL, NULL))                                                         \
-    X(ditto_variable_assign_value, (NULL, NULL))                                                  \
-    X(ditto_variable_assign_add_value, (NULL, NULL))                                              \
-    X(ditto_variable_assign_sub_value, (NULL, NULL))                                              \
+    X(ditto_variable_assign_value, (NULL, DITTO_ASSIGN, NULL))                                    \
     X(ditto_strategy_nest, (NULL, NULL, NULL, 0, NULL))                                           \
     X(ditto_strategy_regroup, (NULL, NULL, 0, NULL))                                              \
     X(ditto_value_spec, (NULL, NULL))                                                             \
@@ -218,16 +216,12 @@ static ditto_value *value;
     X(ditto_strategy_held_values, (NULL, NULL, 0, NULL, NULL))                                    \
     X(ditto_strategy_drop_held_values, (NULL))                                                    \
     X(ditto_variable_read, (NULL, NULL, 0))                                                       \
-    X(ditto_variable_assign, (NULL, NULL, 0))                                                     \
-    X(ditto_variable_assign_add, (NULL, NULL, 0))                                                 \
-    X(ditto_variable_assign_sub, (NULL, NULL, 0))                                                 \
+    X(ditto_variable_assign, (NULL, DITTO_ASSIGN, NULL, 0))                                       \
     X(ditto_variable_component, (NULL, 0, NULL))                                                  \
     X(ditto_create_variable, (NULL, NULL, NULL, NULL))                                            \
     X(ditto_read, (NULL, NULL, NULL))                                                             \
     X(ditto_component, (NULL, NULL, NULL))                                                        \
-    X(ditto_assign, (NULL, NULL, NULL))                                                           \
-    X(ditto_assign_add, (NULL, NULL, NULL))                                                       \
-    X(ditto_assign_sub, (NULL, NULL, NULL))
+    X(ditto_assign, (NULL, NULL, DITTO_ASSIGN, NULL))
 
 #define DEFINE(name, arguments)           \
     static ditto_status fail_##name(void) \

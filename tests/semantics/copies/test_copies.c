@@ -45,7 +45,8 @@ static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(
             assert_true(value[i] == 26 + first_replica); /* the first component of this host */
             value[i] = 26;
         }
-        assert_ok(ditto_variable_assign(v, value, sizeof value)); /* makes all components equal */
+        assert_ok(
+            ditto_variable_assign(v, DITTO_ASSIGN, value, sizeof value)); /* makes all components equal */
         expect_components(s, v, 26, 0);
         assert_int_equal(count_copies(s, v), n); /* the copies stay split */
         assert_ok(ditto_value_destroy(ids));

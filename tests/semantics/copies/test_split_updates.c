@@ -151,7 +151,7 @@ static void train_equal_again(size_t rule, uint32_t n, bool in_groups)
     double sevens[COUNT];
     for (int i = 0; i < COUNT; i++)
         sevens[i] = 7;
-    assert_ok(ditto_variable_assign(t.v, sevens, sizeof sevens));
+    assert_ok(ditto_variable_assign(t.v, DITTO_ASSIGN, sevens, sizeof sevens));
     run_all(s, train, &t, &t.report);
     for (uint32_t r = first_local(s); r < end_local(s); r++)
         assert_memory_equal(component(t.v, r), values, sizeof values);
@@ -180,9 +180,9 @@ static ditto_status write_own_component(ditto_replica *self, void *argument)
     struct from_own *f = argument;
     const void *own_component;
     DITTO_TRY(ditto_read(self, f->v, &own_component));
-    DITTO_TRY(ditto_assign_add(self, f->v, own_component));
-    DITTO_TRY(ditto_assign(self, f->v, own_component));
-    DITTO_TRY(ditto_assign_add(self, f->v, own_component));
+    DITTO_TRY(ditto_assign(self, f->v, DITTO_ASSIGN_ADD, own_component));
+    DITTO_TRY(ditto_assign(self, f->v, DITTO_ASSIGN, own_component));
+    DITTO_TRY(ditto_assign(self, f->v, DITTO_ASSIGN_ADD, own_component));
     return DITTO_OK;
 }
 
@@ -241,10 +241,11 @@ static ditto_status add_ids(ditto_replica *self, void *argument)
     const void *own_component;
     for (int i = 0; i < COUNT; i++)
         values[i] = ditto_replica_id(self) + 1.0;
-    DITTO_TRY(ditto_assign_add(self, a->v, values));
+    DITTO_TRY(ditto_assign(self, a->v, DITTO_ASSIGN_ADD, values));
     DITTO_TRY(ditto_scatter(self, a->v, DITTO_SCATTER_ADD, &a->slices));
     DITTO_TRY(ditto_read(self, a->v, &own_component));
-    return ditto_assign_sub(self, a->v, own_component); /* the value is the replica's own component */
+    return ditto_assign(self, a->v, DITTO_ASSIGN_SUB,
+                        own_component); /* the value is the replica's own component */
 }
 
 /* Components that differ keep their differences, because the aggregated value is added to each. */
@@ -289,14 +290,15 @@ static void rule_8_6_a_write_from_components_that_differ_splits(void **state)
     ditto_variable *shared = make(s, 10, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_value *value;
     assert_ok(ditto_variable_value(from, &value));
-    assert_ok(ditto_variable_assign_value(to, value)); /* the components of `from` are still equal */
+    assert_ok(
+        ditto_variable_assign_value(to, DITTO_ASSIGN, value)); /* the components of `from` are still equal */
     assert_int_equal(count_copies(s, to), 2);
     split(s, from);
-    assert_ok(ditto_variable_assign_add_value(to, value));
-    assert_ok(ditto_variable_assign_add_value(to, value));
+    assert_ok(ditto_variable_assign_value(to, DITTO_ASSIGN_ADD, value));
+    assert_ok(ditto_variable_assign_value(to, DITTO_ASSIGN_ADD, value));
     expect_components(s, to, 2, 2);
     /* This variable is never split, so all its components get the first component of `from`. */
-    assert_ok(ditto_variable_assign_value(shared, value));
+    assert_ok(ditto_variable_assign_value(shared, DITTO_ASSIGN, value));
     assert_int_equal(count_copies(s, shared), 2);
     expect_components(s, shared, 1, 0);
     ditto_variable *all[] = { from, to, shared };
@@ -441,7 +443,7 @@ static void expect_component(ditto_strategy *s, const ditto_value *part, ditto_v
     assert_ok(ditto_strategy_reduce(s, DITTO_MEAN, part, NULL, 0, &mean));
     assert_ok(ditto_value_tensor(mean, &t));
     assert_true(((const double *)t.data)[0] == expected);
-    assert_ok(ditto_variable_assign_value(to, part));
+    assert_ok(ditto_variable_assign_value(to, DITTO_ASSIGN, part));
     expect_components(s, to, expected, 0);
     assert_ok(update_with(to, part));
     expect_components(s, to, 2 * expected, 0);
@@ -489,7 +491,7 @@ static ditto_status assign_7(ditto_replica *self, void *argument)
     double values[COUNT];
     for (int i = 0; i < COUNT; i++)
         values[i] = 7;
-    return ditto_assign(self, a->v, values);
+    return ditto_assign(self, a->v, DITTO_ASSIGN, values);
 }
 
 static ditto_status differ_once_more(ditto_replica *self, void *argument)
@@ -519,11 +521,11 @@ static void assign(ditto_strategy *s, ditto_variable *v, size_t way)
     else
         assert_ok(ditto_variable_value(like, &value));
     if (way == 0)
-        assert_ok(ditto_variable_assign(v, values, sizeof values));
+        assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, values, sizeof values));
     else if (way == 3)
         run_all(s, assign_7, &a, &a.report);
     else
-        assert_ok(ditto_variable_assign_value(v, value));
+        assert_ok(ditto_variable_assign_value(v, DITTO_ASSIGN, value));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_variable_destroy(like));
 }
@@ -547,7 +549,7 @@ static void rule_8_0_an_assignment_makes_components_equal_again(void **state)
         assert_ok(update_with(sums, value)); /* the components of the argument are equal again */
         assert_int_equal(calls, 2);
         assert_ok(update_with(shared, value));
-        assert_ok(ditto_variable_assign_value(shared, value));
+        assert_ok(ditto_variable_assign_value(shared, DITTO_ASSIGN, value));
         assert_int_equal(count_copies(s, shared), 2); /* nothing was split */
         run_all(s, differ_once_more, &a, &a.report);
         expect_components(s, from, 7, 1);

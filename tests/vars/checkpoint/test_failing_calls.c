@@ -50,7 +50,8 @@ static ditto_status assign(struct model *m, int seed)
     unsigned char bytes[BYTES];
     for (int i = 0; i < VARIABLES; i++) {
         fill(bytes, i, seed);
-        DITTO_TRY(ditto_variable_assign(m->variable[i], bytes, ELEMENTS * ditto_dtype_bytes(dtypes[i])));
+        DITTO_TRY(ditto_variable_assign(m->variable[i], DITTO_ASSIGN, bytes,
+                                        ELEMENTS * ditto_dtype_bytes(dtypes[i])));
     }
     return DITTO_OK;
 }
@@ -242,7 +243,7 @@ static ditto_status save_held(const ditto_strategy_options *options)
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, options, &strategy));
     DITTO_TRY(create_held(strategy, v));
     for (int i = 0; i < HELD; i++)
-        DITTO_TRY(ditto_variable_assign(v[i], sevens, sizeof sevens));
+        DITTO_TRY(ditto_variable_assign(v[i], DITTO_ASSIGN, sevens, sizeof sevens));
     DITTO_TRY(ditto_checkpoint_save(strategy, own_path("kept.h5"), NULL));
     for (int i = 0; i < HELD; i++)
         DITTO_TRY(ditto_variable_destroy(v[i]));

@@ -42,7 +42,7 @@ static ditto_status assign(const struct saved *s, float number)
     static float values[ELEMENTS];
     for (int i = 0; i < ELEMENTS; i++)
         values[i] = number;
-    return ditto_variable_assign(s->v, values, sizeof values);
+    return ditto_variable_assign(s->v, DITTO_ASSIGN, values, sizeof values);
 }
 
 /* Returns the number that all elements are equal to. Returns -1 if they differ or cannot be read. */
