@@ -192,7 +192,7 @@ typedef struct ditto_optimizer_options {
  *  @retval DITTO_ERR_INVALID      a NULL pointer; no variables; a variable that is given twice, is
  *                                 sync-on-read, or is a slot of an optimizer; FUNCTION without a function;
  *                                 the strategy has an optimizer of this name; a value that was restored for a
- *                                 slot has another dtype (ditto_strategy_restore_value); rate_factors or
+ *                                 slot has another dtype (ditto_checkpoint_restore); rate_factors or
  *                                 weight_decays for a rule that has none; both weight_decay and
  *                                 weight_decays
  *  @retval DITTO_ERR_SHAPE        a value that was restored for a slot has another shape

@@ -323,28 +323,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *
                                                                 ditto_variable **variables, size_t capacity,
                                                                 size_t *num_variables);
 
-/** Writes a value to the variable called `name`, as ditto_variable_assign does. If there is no such variable
- *  yet, a copy of the value is kept, and replaces an earlier one of that name. When a variable or a slot of
- *  that name is created, the kept value replaces its initial value. `initialize` is called nevertheless. If
- *  the value does not fit, the creation fails, and the value stays kept.
- *
- *  @param strategy  the strategy
- *  @param name      name of the variable
- *  @param value     the value; data must not be NULL, unless there are no elements
- *  @retval DITTO_OK             the value was written or kept
- *  @retval DITTO_ERR_INVALID    a NULL or misaligned pointer; an invalid dtype or rank; two variables have
- *                               the name; the variable has another dtype, or is sync-on-read without
- *                               aggregation
- *  @retval DITTO_ERR_SHAPE      the variable has another shape
- *  @retval DITTO_ERR_RANGE      the size overflows
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy that is kept
- *  @par Cost
- *  That of ditto_variable_assign, or one copy of the value. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strategy *strategy,
-                                                                    const char *name,
-                                                                    const ditto_tensor *value);
-
-/** Writes the names of the kept values for which no variable has been created, one a line.
+/** Writes the names of the values that a checkpoint had (ditto_checkpoint_restore) and for which no variable
+ *  has been created, one a line.
  *
  *  @param strategy    the strategy
  *  @param buffer      [out] the text, terminated; may be NULL if capacity is 0
@@ -358,14 +338,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strate
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer,
                                                                   size_t capacity, size_t *length,
                                                                   size_t *num_values);
-
-/** Discards the kept values for which no variable has been created.
- *
- *  @param strategy  the strategy
- *  @return DITTO_OK, or an error of this group
- *  @par Cost
- *  Frees the values. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy);
 
 /** Returns dtype, rank and shape of a variable.
  *

@@ -3,6 +3,7 @@
 #include "support/as_hosts.h"
 #include "support/support.h"
 
+#include "vars/registry/registry.h"
 #include "vars/vars.h"
 
 #include <stdatomic.h>
@@ -659,14 +660,16 @@ static void a_kept_value_for_which_there_is_no_memory_leaves_the_earlier_one(voi
 #else
     ditto_strategy *strategy = make_strategy(2, NULL);
     float three = 3, zero = 0, found = 0;
-    ditto_tensor small = { .data = &three, .dtype = DITTO_F32 },
-                 initial = { .data = &zero, .dtype = DITTO_F32 };
-    ditto_tensor huge = { .data = &three, .dtype = DITTO_F32, .rank = 1, .shape = { (size_t)1 << 45 } };
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    struct dti_named_value small = { .name = "w", .value = { .data = &three, .dtype = DITTO_F32 } };
+    struct dti_named_value huge = small;
+    huge.value.rank = 1;
+    huge.value.shape[0] = (size_t)1 << 45;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *variable;
     size_t num_values;
-    assert_ok(ditto_strategy_restore_value(strategy, "w", &small));
-    assert_status(ditto_strategy_restore_value(strategy, "w", &huge), DITTO_ERR_NO_MEMORY);
+    assert_ok(dti_restore_values(strategy, &small, 1));
+    assert_status(dti_restore_values(strategy, &huge, 1), DITTO_ERR_NO_MEMORY);
     assert_ok(ditto_strategy_held_values(strategy, NULL, 0, NULL, &num_values));
     assert_int_equal(num_values, 1);
     options.name = "w";

@@ -198,11 +198,3 @@ ditto_status dti_cross_compare(struct dti_team *team, const char *name, const ch
     const struct dti_gathered *all;
     return hosts_of(team) == NULL ? DITTO_OK : dti_cross_gather(team, &request, NULL, 0, &all);
 }
-
-ditto_status dti_cross_compare_bytes(struct dti_team *team, const char *name, const char *object,
-                                     const void *data, size_t bytes)
-{
-    return hosts_of(team) == NULL
-               ? DITTO_OK
-               : dti_cross_compare(team, name, object, dti_hash_bytes(DTI_HASH_SEED, data, bytes));
-}

@@ -71,8 +71,4 @@ DTI_COMPANION ditto_status dti_cross_agree(struct dti_team *team, const char *na
 /* Compares a cross call, in which no data move. Returns DITTO_OK at once if the team has one host. */
 ditto_status dti_cross_compare(struct dti_team *team, const char *name, const char *object, uint64_t digest);
 
-/* The same for a call whose argument must have the same bytes on all hosts. */
-ditto_status dti_cross_compare_bytes(struct dti_team *team, const char *name, const char *object,
-                                     const void *data, size_t bytes);
-
 #endif

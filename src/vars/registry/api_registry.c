@@ -1,5 +1,5 @@
 /* src/vars/registry/api_registry.c - the public functions of include/ditto/variable.h that list a strategy's
- * variables, and those that restore values by name. */
+ * variables and the values that wait for them. */
 #include "sync/hosts/cross.h"
 #include "vars/parameters/parameter.h"
 #include "vars/registry/registry.h"
@@ -51,43 +51,6 @@ static ditto_status write_created(ditto_variable *v, const struct dti_waiting_va
         return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->value);
     dti_parameter_fill(v, value->value, value->versions, value->num_versions);
     return DITTO_OK;
-}
-
-static ditto_status restore(struct dti_team *team, const char *name, const ditto_tensor *value)
-{
-    struct dti_waiting_value given = { .spec = *value, .value = value->data };
-    ditto_variable *v;
-    DTI_TRY(find(team, name, &v));
-    if (v == NULL) {
-        struct dti_waiting_value *waiting;
-        DTI_TRY(dti_waiting_value_make(name, value, &waiting));
-        dti_waiting_value_add(team, waiting);
-        return DITTO_OK;
-    }
-    DTI_TRY(dti_waiting_value_check(&given, v));
-    return write_created(v, &given);
-}
-
-ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name,
-                                          const ditto_tensor *value)
-{
-    struct dti_frame frame;
-    size_t bytes;
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(name, "name"));
-    DTI_TRY(dti_not_null(value, "value"));
-    DTI_TRY(dti_tensor_check(value, &bytes));
-    DTI_TRY(dti_buffer_check(value->data, bytes, value->dtype, "value->data"));
-    struct dti_team *team = dti_team_of(strategy);
-    uint64_t begin = dti_cross_begin(team);
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_cross_compare_bytes(team, "ditto_strategy_restore_value", name, value->data,
-                                                  bytes);
-    if (status == DITTO_OK)
-        status = restore(team, name, value);
-    dti_cross_leave(team, &frame);
-    return dti_cross_tell(team, begin, status);
 }
 
 /* Handles the values of the list whose variables exist now. Checks that they fit, or writes them. */
@@ -181,17 +144,5 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
         *length = text.length;
     if (num_values != NULL)
         *num_values = count;
-    return DITTO_OK;
-}
-
-ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy)
-{
-    struct dti_frame frame;
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
-    struct dti_team *team = dti_team_of(strategy);
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    dti_waiting_value_drop(team, NULL);
-    dti_cross_leave(team, &frame);
     return DITTO_OK;
 }

@@ -141,7 +141,7 @@ void dti_waiting_value_drop(struct dti_team *team, const char *name)
     struct dti_waiting_value **at = &registry->waiting;
     while (*at != NULL) {
         struct dti_waiting_value *waiting = *at;
-        if (name != NULL && strcmp(waiting->name, name) != 0) {
+        if (strcmp(waiting->name, name) != 0) {
             at = &waiting->next;
             continue;
         }

@@ -46,7 +46,7 @@ const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *t
 /* Returns the waiting value of that name, or NULL. */
 const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team, const char *name);
 
-/* Drops the waiting value of that name. If name is NULL, it drops all waiting values. */
+/* Drops the waiting value of that name, if there is one. */
 void dti_waiting_value_drop(struct dti_team *team, const char *name);
 
 /* Returns DITTO_ERR_SHAPE or DITTO_ERR_INVALID if the value does not fit the variable. */
@@ -63,8 +63,7 @@ struct dti_named_value {
 
 /* For companion libraries: keeps copies of values for which no variables existed, and takes the turn for it.
  * If another thread has created a variable of one of the names meanwhile, the value is written to it. If
- * there is no memory, or a value does not fit its variable, nothing has changed. Returns the errors of
- * ditto_strategy_restore_value. */
+ * there is no memory, or a value does not fit its variable, nothing has changed. */
 DTI_COMPANION ditto_status dti_restore_values(ditto_strategy *strategy, const struct dti_named_value *value,
                                               size_t count);
 

@@ -212,9 +212,7 @@ static ditto_value *value;
     X(ditto_variable_describe, (NULL, NULL, 0, NULL))                                             \
     X(ditto_strategy_parameter_devices, (NULL, NULL, 0, NULL))                                    \
     X(ditto_strategy_variables, (NULL, NULL, 0, NULL))                                            \
-    X(ditto_strategy_restore_value, (NULL, NULL, NULL))                                           \
     X(ditto_strategy_held_values, (NULL, NULL, 0, NULL, NULL))                                    \
-    X(ditto_strategy_drop_held_values, (NULL))                                                    \
     X(ditto_variable_read, (NULL, NULL, 0))                                                       \
     X(ditto_variable_assign, (NULL, DITTO_ASSIGN, NULL, 0))                                       \
     X(ditto_variable_component, (NULL, 0, NULL))                                                  \

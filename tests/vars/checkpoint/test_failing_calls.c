@@ -4,6 +4,7 @@
  * next attempt must succeed. */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
+#include "vars/registry/registry.h"
 
 #include <ditto/checkpoint.h>
 
@@ -255,12 +256,15 @@ static ditto_status save_held(const ditto_strategy_options *options)
 static ditto_status hold_others(ditto_strategy *strategy)
 {
     float fives[ELEMENTS];
-    ditto_tensor value = { .data = fives, .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
+    struct dti_named_value value[HELD + 1];
     for (int k = 0; k < ELEMENTS; k++)
         fives[k] = 5;
-    for (int i = HELD - 1; i >= 0; i--)
-        DITTO_TRY(ditto_strategy_restore_value(strategy, held_names[i], &value));
-    return ditto_strategy_restore_value(strategy, "other", &value);
+    for (int i = 0; i <= HELD; i++)
+        value[i] = (struct dti_named_value){
+            .name = i < HELD ? held_names[HELD - 1 - i] : "other",
+            .value = { .data = fives, .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } },
+        };
+    return dti_restore_values(strategy, value, HELD + 1);
 }
 
 struct hold {
