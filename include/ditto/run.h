@@ -32,8 +32,7 @@ DITTO_BEGIN
  *  -ffast-math does). ditto_strategy_options.floating can select the program's own environment instead.
  *  @{ */
 
-#define DITTO_MAX_RESULTS           32 /**< largest number of results of a function */
-#define DITTO_MAX_RESULT_NAME_BYTES 47 /**< most bytes in the name of a result */
+#define DITTO_MAX_RESULTS 32 /**< largest number of results of a function */
 
 /** Says that a result is reduced over the replicas. */
 typedef struct ditto_result_op {

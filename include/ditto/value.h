@@ -46,8 +46,8 @@ typedef enum ditto_value_kind {
     DITTO_VALUE_NEST = 6,
 } ditto_value_kind;
 
-/** A dimension in which components differ. */
-#define DITTO_ANY_SIZE SIZE_MAX
+/** Most bytes in the name of a member of a nest, and of a result of a run. */
+#define DITTO_MAX_RESULT_NAME_BYTES 47
 
 /** @name Creating values
  *
@@ -169,7 +169,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variabl
  *  @param strategy     the strategy
  *  @param names        [num_members] the names, which are copied. NULL means "0", "1", and so on. A name must
  *                      not be empty, contain '/', or occur twice. It has at most DITTO_MAX_RESULT_NAME_BYTES
- *                      bytes (ditto/run.h)
+ *                      bytes
  *  @param members      [num_members] the members. The nest keeps them alive, and the caller still destroys
  *                      its handles
  *  @param num_members  number of members
@@ -228,20 +228,48 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_destroy(ditto_value *value);
  *  if the value's strategy was destroyed.
  *  @{ */
 
-/** Returns the kind of a value.
- *
- *  @param value  the value
- *  @return its kind; 0 for NULL */
-DITTO_API ditto_value_kind ditto_value_kind_of(const ditto_value *value);
+/** A dimension in which components differ. */
+#define DITTO_ANY_SIZE SIZE_MAX
 
-/** Returns dtype, rank, and the dimensions that all components share. The other dimensions are
- *  DITTO_ANY_SIZE. For slices the shape is [DITTO_ANY_SIZE, row_count].
+/** A member of a nest. Both pointers and the text are the nest's. */
+typedef struct ditto_member {
+    char name[DITTO_MAX_RESULT_NAME_BYTES + 1]; /**< its name */
+    const ditto_value *value;                   /**< the member */
+} ditto_member;
+
+/** What a value is. */
+typedef struct ditto_value_properties {
+    size_t struct_size;    /**< set by DITTO_VALUE_PROPERTIES_INIT */
+    ditto_value_kind kind; /**< its kind */
+
+    /** dtype, rank, and the dimensions that all components share. The other dimensions are DITTO_ANY_SIZE.
+     *  For slices the shape is [DITTO_ANY_SIZE, row_count]. dtype is 0 for a nest, and for a mirrored value
+     *  that is on replicas of another host alone. data is NULL. */
+    ditto_tensor spec;
+
+    ditto_variable *variable; /**< the variable that it refers to; NULL for other kinds */
+
+    /** The value that it was taken from by ditto_value_select or ditto_strategy_local_results. The value
+     *  itself if it was not taken from any. */
+    const ditto_value *container;
+
+    uint32_t num_members;        /**< number of members of a nest; 0 for other kinds */
+    const ditto_member *members; /**< [num_members] the members */
+} ditto_value_properties;
+
+/** Initial value of ditto_value_properties. */
+#define DITTO_VALUE_PROPERTIES_INIT DITTO_OPTIONS_INIT(ditto_value_properties)
+
+/** Says what a value is.
  *
  *  @param value  the value
- *  @param out    [out] a tensor without data
+ *  @param out    [out] start from DITTO_VALUE_PROPERTIES_INIT
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  the value is a nest. Only its members have specs */
-DITTO_API DITTO_NODISCARD ditto_status ditto_value_spec(const ditto_value *value, ditto_tensor *out);
+ *  @retval DITTO_ERR_INVALID  struct_size is not set
+ *  @par Cost
+ *  Reads the shape of each component of this host. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_value_info(const ditto_value *value,
+                                                        ditto_value_properties *out);
 
 /** Returns the one tensor of a plain value or of a mirrored value.
  *
@@ -286,25 +314,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_component(const ditto_value *
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica,
                                                           ditto_slices *out, size_t *dense_rows);
 
-/** Returns the variable that a value refers to.
- *
- *  @param value  the value
- *  @return the variable; NULL if value is NULL, or not of the kind DITTO_VALUE_VARIABLE */
-DITTO_API ditto_variable *ditto_value_variable(const ditto_value *value);
-
-/** Returns the number of members of a nest.
- *
- *  @param value  the value
- *  @return the number; 0 if the value is not a nest */
-DITTO_API uint32_t ditto_value_num_members(const ditto_value *value);
-
-/** Returns the name of a member of a nest.
- *
- *  @param value   the nest
- *  @param member  number of the member
- *  @return the name; NULL if there is no such member */
-DITTO_API const char *ditto_value_member_name(const ditto_value *value, uint32_t member);
-
 /** Finds a member of a nest, or of nests in it, by its path.
  *
  *  @param value  the value
@@ -316,12 +325,6 @@ DITTO_API const char *ditto_value_member_name(const ditto_value *value, uint32_t
  *  Compares the names of each level of the path. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_member(const ditto_value *value, const char *path,
                                                           const ditto_value **out);
-
-/** Returns the value that a component was taken from by ditto_value_select or ditto_strategy_local_results.
- *
- *  @param component  the component
- *  @return the value that it was taken from; component itself if it was not taken from any, or is NULL */
-DITTO_API const ditto_value *ditto_value_container(const ditto_value *component);
 
 /** Creates a value that is one replica's part of another value. The part of a variable or of a plain value is
  *  that variable or value. The part of a nest is a nest of its members' parts. The part of slices is slices

@@ -135,18 +135,23 @@ ditto_status ditto_value_destroy(ditto_value *value)
 
 /* -- reading -- */
 
-ditto_value_kind ditto_value_kind_of(const ditto_value *value)
-{
-    return value != NULL ? value->kind : (ditto_value_kind)0;
-}
-
-ditto_status ditto_value_spec(const ditto_value *value, ditto_tensor *out)
+ditto_status ditto_value_info(const ditto_value *value, ditto_value_properties *out)
 {
     DTI_ENTER();
     DTI_HOLD_VALUE(value, held);
-    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_result_check(out, "ditto_value_properties"));
     DTI_TRY(dti_value_hold_variables(value, &held));
-    return dti_inspect_spec(value, out);
+    ditto_value_properties found = { .kind = value->kind,
+                                     .container = value->container != NULL ? value->container : value };
+    if (value->kind == DITTO_VALUE_VARIABLE)
+        found.variable = value->variable;
+    if (value->kind == DITTO_VALUE_NEST) {
+        found.num_members = value->members;
+        found.members = value->member;
+    }
+    dti_inspect_spec(value, &found.spec);
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
 ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
@@ -196,21 +201,6 @@ ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditt
     return DITTO_OK;
 }
 
-ditto_variable *ditto_value_variable(const ditto_value *value)
-{
-    return value != NULL && value->kind == DITTO_VALUE_VARIABLE ? value->variable : NULL;
-}
-
-uint32_t ditto_value_num_members(const ditto_value *value)
-{
-    return value != NULL && value->kind == DITTO_VALUE_NEST ? value->members : 0;
-}
-
-const char *ditto_value_member_name(const ditto_value *value, uint32_t member)
-{
-    return member < ditto_value_num_members(value) ? value->member[member].name : NULL;
-}
-
 ditto_status ditto_value_member(const ditto_value *value, const char *path, const ditto_value **out)
 {
     DTI_ENTER();
@@ -221,11 +211,6 @@ ditto_status ditto_value_member(const ditto_value *value, const char *path, cons
         return dti_fail_no_member(value, path, "member");
     *out = found;
     return DITTO_OK;
-}
-
-const ditto_value *ditto_value_container(const ditto_value *component)
-{
-    return component != NULL && component->container != NULL ? component->container : component;
 }
 
 ditto_status ditto_value_select(const ditto_value *value, uint32_t replica, ditto_value **out)

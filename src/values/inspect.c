@@ -110,16 +110,15 @@ ditto_status dti_inspect_copy_component(const ditto_value *value, const ditto_va
     return DITTO_OK;
 }
 
-ditto_status dti_inspect_spec(const ditto_value *v, ditto_tensor *out)
+void dti_inspect_spec(const ditto_value *v, ditto_tensor *out)
 {
     ditto_tensor part;
-    if (v->kind == DITTO_VALUE_NEST)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a nest has no spec: ask for the specs of its members");
     bool slices = v->kind == DITTO_VALUE_SLICES;
+    *out = (ditto_tensor){ .dtype = (ditto_dtype)0 };
     if (slices)
         *out = v->part[0];
-    else
-        DTI_TRY(dti_inspect_component(v, 0, out));
+    else if (!dti_value_part(v, 0, out))
+        return;
     uint32_t n = dti_base_of(v->strategy)->num_replicas;
     for (uint32_t i = 1; i < n && v->kind == DITTO_VALUE_PER_REPLICA && dti_value_part(v, i, &part); i++)
         for (uint32_t d = 0; d < out->rank; d++)
@@ -128,7 +127,6 @@ ditto_status dti_inspect_spec(const ditto_value *v, ditto_tensor *out)
     if (slices)
         out->shape[0] = DITTO_ANY_SIZE;
     out->data = NULL;
-    return DITTO_OK;
 }
 
 /* -- members -- */

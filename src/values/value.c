@@ -130,7 +130,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
         nest->depth = member->depth + 1;
     if (nest->members == nest->member_capacity) {
         uint32_t capacity = nest->member_capacity == 0 ? 4 : 2 * nest->member_capacity;
-        struct dti_member *larger = realloc(nest->member, capacity * sizeof *larger);
+        ditto_member *larger = realloc(nest->member, capacity * sizeof *larger);
         if (larger == NULL) {
             dti_value_drop(member);
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a nest of %u values", capacity);
@@ -139,7 +139,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
         nest->member_capacity = capacity;
         count_allocation(nest);
     }
-    struct dti_member *added = &nest->member[nest->members++];
+    ditto_member *added = &nest->member[nest->members++];
     strncpy(added->name, name, sizeof added->name - 1);
     added->name[sizeof added->name - 1] = '\0';
     added->value = member;
@@ -163,7 +163,7 @@ static void give_components(ditto_value *v)
 static void drop_referenced(ditto_value *v)
 {
     for (uint32_t i = 0; i < v->members; i++)
-        dti_value_drop(v->member[i].value);
+        dti_value_drop((ditto_value *)(uintptr_t)v->member[i].value);
     v->members = 0;
     dti_value_drop(v->container);
     v->container = NULL;

@@ -9,11 +9,6 @@
 
 #include <pthread.h>
 
-struct dti_member {
-    char name[DITTO_MAX_RESULT_NAME_BYTES + 1];
-    ditto_value *value; /* a counted reference */
-};
-
 struct ditto_value {
     /* NULL if the strategy was destroyed. The memory of the components was freed with it. It is set to NULL
      * under values->lock. It is read under this lock, in the gate of `values`, or in a call or run that holds
@@ -64,7 +59,7 @@ struct ditto_value {
 
     /* For DITTO_VALUE_NEST. */
     uint32_t members, member_capacity;
-    struct dti_member *member;
+    ditto_member *member; /* counted references */
 };
 #define DTI_NO_PART UINT32_MAX
 
@@ -218,10 +213,8 @@ ditto_status dti_inspect_tensor(const ditto_value *value, ditto_tensor *out);
  * reads the value. The caller has the turn, and frees *copy. For other values *copy is NULL. Returns
  * DITTO_ERR_NO_MEMORY. */
 ditto_status dti_inspect_copy_component(const ditto_value *value, const ditto_variable *v, void **copy);
-/* Sets *out to the dtype and shape of the parts, without data. A dimension in which the parts of a
- * per-replica value differ is DITTO_ANY_SIZE, and the number of rows of slices is too. Returns
- * DITTO_ERR_INVALID for a nest. */
-ditto_status dti_inspect_spec(const ditto_value *value, ditto_tensor *out);
+/* Sets *out to ditto_value_properties.spec. */
+void dti_inspect_spec(const ditto_value *value, ditto_tensor *out);
 
 /* -- Cross-replica context -- */
 /* Makes a value of the parts that belong to one replica. A plain value and a variable, also as members of a

@@ -162,10 +162,10 @@ ditto_status call_component(struct waiting *w)
     return ditto_value_component(w->value, 1, &part);
 }
 
-ditto_status call_spec(struct waiting *w)
+ditto_status call_info(struct waiting *w)
 {
-    ditto_tensor spec;
-    return ditto_value_spec(w->value, &spec);
+    ditto_value_properties properties = DITTO_VALUE_PROPERTIES_INIT;
+    return ditto_value_info(w->value, &properties);
 }
 
 ditto_status call_local_results(struct waiting *w)
@@ -180,6 +180,6 @@ ditto_status call_local_results(struct waiting *w)
 
 ditto_status (*const calls_without_turn[CALLS_WITHOUT_TURN])(struct waiting *) = {
     call_component,
-    call_spec,
+    call_info,
     call_local_results,
 };

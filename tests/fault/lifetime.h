@@ -92,7 +92,7 @@ extern ditto_status (*const calls_in_turn[CALLS_IN_TURN])(struct waiting *);
 /* -- Calls that inspect w->value without taking the turn -- */
 
 ditto_status call_component(struct waiting *w);
-ditto_status call_spec(struct waiting *w);
+ditto_status call_info(struct waiting *w);
 ditto_status call_local_results(struct waiting *w);
 
 /* All functions of this section. */

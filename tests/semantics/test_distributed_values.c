@@ -39,7 +39,8 @@ static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         ditto_value *value = make_pairs(strategy);
-        assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_PER_REPLICA); /* also with one replica */
+        assert_int_equal(properties_of_value(value).kind,
+                         DITTO_VALUE_PER_REPLICA); /* also with one replica */
         for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(value, r, &t));
@@ -97,7 +98,7 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     for (uint32_t i = 0; i < n; i++) {
         assert_ok(ditto_value_tensor(results[i], &t));
         assert_true(((double *)t.data)[0] == first + i);
-        assert_ptr_equal(ditto_value_container(results[i]), value);
+        assert_ptr_equal(properties_of_value(results[i]).container, value);
         assert_ok(ditto_value_destroy(results[i]));
     }
     t = scalar(&seven);
@@ -121,7 +122,7 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
         assert_ok(ditto_value_member(results[i], "seven", &member));
         assert_ok(ditto_value_f64(member, &number));
         assert_true(number == 7);
-        assert_ptr_equal(ditto_value_container(results[i]), nest);
+        assert_ptr_equal(properties_of_value(results[i]).container, nest);
         assert_ok(ditto_value_destroy(results[i]));
     }
     assert_ok(ditto_value_destroy(nest));
@@ -155,12 +156,12 @@ static void rule_3_2_a_variable_gives_its_components(void **state)
     for (uint32_t i = 0; i < n; i++) {
         assert_ok(ditto_value_f64(results[i], &number));
         assert_true(number == first + i);
-        assert_ptr_equal(ditto_value_container(results[i]), value);
+        assert_ptr_equal(properties_of_value(results[i]).container, value);
         assert_ok(ditto_value_destroy(results[i]));
     }
     /* Selecting the part of a replica gives the variable itself. */
     assert_ok(ditto_value_select(value, end_local(strategy) - 1, &selected));
-    assert_ptr_equal(ditto_value_variable(selected), variable);
+    assert_ptr_equal(properties_of_value(selected).variable, variable);
     assert_ok(ditto_value_destroy(selected));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_variable_destroy(variable));
@@ -193,7 +194,7 @@ static void rule_3_4_a_mirrored_value_stands_for_its_first_component(void **stat
     ditto_tensor t = scalar(&seven), a, b;
     ditto_value *like = make_pairs(strategy), *mirrored;
     assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_destination){ .of = like }, &mirrored));
-    assert_int_equal(ditto_value_kind_of(mirrored), DITTO_VALUE_MIRRORED);
+    assert_int_equal(properties_of_value(mirrored).kind, DITTO_VALUE_MIRRORED);
     assert_ok(ditto_value_f64(mirrored, &number));
     assert_true(number == 7);
     assert_ok(ditto_value_tensor(mirrored, &a));
@@ -209,8 +210,9 @@ static void rule_3_5_a_value_without_a_container_is_its_own_container(void **sta
     (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy);
-    assert_ptr_equal(ditto_value_container(value), value);
-    assert_null(ditto_value_container(NULL));
+    assert_ptr_equal(properties_of_value(value).container, value);
+    assert_status(ditto_value_info(NULL, &(ditto_value_properties)DITTO_VALUE_PROPERTIES_INIT),
+                  DITTO_ERR_INVALID);
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -239,9 +241,8 @@ static void rule_3_6_components_may_differ_in_shape_alone(void **state)
     uint32_t first = first_local(strategy);
     char expected[100];
     ditto_value *value;
-    ditto_tensor spec;
     assert_ok(ditto_strategy_value_from_function(strategy, rows_of, NULL, &value));
-    assert_ok(ditto_value_spec(value, &spec));
+    ditto_tensor spec = properties_of_value(value).spec;
     assert_int_equal(spec.dtype, DITTO_F32);
     assert_int_equal(spec.rank, 2);
     assert_true(spec.shape[0] == DITTO_ANY_SIZE && spec.shape[1] == 2 && spec.data == NULL);
@@ -266,7 +267,7 @@ static void regroup_is_the_inverse_of_local_results(void **state)
     ditto_tensor t;
     assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
     assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)results, 0, &again));
-    assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
+    assert_int_equal(properties_of_value(again).kind, DITTO_VALUE_PER_REPLICA);
     for (uint32_t r = first; r < first + 3; r++) {
         assert_ok(ditto_value_component(again, r, &t));
         assert_int_equal(t.shape[0], 2);
@@ -280,10 +281,10 @@ static void regroup_is_the_inverse_of_local_results(void **state)
     if (test_hosts() == 1)
         assert_ptr_equal(same, results[0]);
     else
-        assert_int_equal(ditto_value_kind_of(same), DITTO_VALUE_PER_REPLICA);
+        assert_int_equal(properties_of_value(same).kind, DITTO_VALUE_PER_REPLICA);
     assert_ok(ditto_value_destroy(same));
     assert_ok(ditto_strategy_regroup(strategy, one, 1, &same));
-    assert_int_equal(ditto_value_kind_of(same), DITTO_VALUE_PER_REPLICA);
+    assert_int_equal(properties_of_value(same).kind, DITTO_VALUE_PER_REPLICA);
     assert_ok(ditto_value_destroy(same));
     for (int i = 0; i < 3; i++)
         assert_ok(ditto_value_destroy(results[i]));
@@ -300,7 +301,7 @@ static void components_are_regrouped_to_a_per_replica_value_on_every_host(void *
     ditto_tensor t;
     assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
     assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)results, 0, &again));
-    assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
+    assert_int_equal(properties_of_value(again).kind, DITTO_VALUE_PER_REPLICA);
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, again, NULL, 0, &sum));
     assert_ok(ditto_value_tensor(sum, &t));
     assert_true(((double *)t.data)[0] == 3 && ((double *)t.data)[1] == 4.5);
@@ -331,7 +332,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
         assert_int_equal(count, n);
         for (int wrap = 0; wrap < 2; wrap++) {
             assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, wrap, &again));
-            assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_VARIABLE);
+            assert_int_equal(properties_of_value(again).kind, DITTO_VALUE_VARIABLE);
             assert_ptr_equal(again, value);
             assert_ok(ditto_value_destroy(again));
         }
@@ -340,7 +341,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
             part[0] = part[1];
             part[1] = first;
             assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, 0, &again));
-            assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
+            assert_int_equal(properties_of_value(again).kind, DITTO_VALUE_PER_REPLICA);
             assert_ok(ditto_value_destroy(again));
         }
         for (uint32_t r = 0; r < n; r++)
@@ -349,7 +350,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
         assert_ok(ditto_strategy_local_results(strategy, nest, of_nest, &count)); /* leaf by leaf */
         assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)of_nest, 0, &again));
         assert_ok(ditto_value_member(again, "0", &found));
-        assert_int_equal(ditto_value_kind_of(found), DITTO_VALUE_VARIABLE);
+        assert_int_equal(properties_of_value(found).kind, DITTO_VALUE_VARIABLE);
         assert_ok(ditto_value_destroy(again));
         for (uint32_t r = 0; r < n; r++)
             assert_ok(ditto_value_destroy(of_nest[r]));
@@ -376,8 +377,8 @@ static void nests_have_members_by_path(void **state)
     assert_ok(ditto_value_destroy(first)); /* nests keep their members */
     assert_ok(ditto_value_destroy(second));
     assert_ok(ditto_value_destroy(inner));
-    assert_int_equal(ditto_value_num_members(outer), 1);
-    assert_string_equal(ditto_value_member_name(outer, 0), "batch");
+    assert_int_equal(properties_of_value(outer).num_members, 1);
+    assert_string_equal(properties_of_value(outer).members[0].name, "batch");
     assert_ok(ditto_value_member(outer, "batch/1", &found));
     assert_ok(ditto_value_f64(found, &number));
     assert_true(number == 2);

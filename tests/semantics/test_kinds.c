@@ -311,7 +311,7 @@ static void expect_new_plain(ditto_value *result, const ditto_value *of, ditto_d
 {
     ditto_tensor t;
     assert_ptr_not_equal(result, of);
-    assert_int_equal(ditto_value_kind_of(result), DITTO_VALUE_PLAIN);
+    assert_int_equal(properties_of_value(result).kind, DITTO_VALUE_PLAIN);
     assert_ok(ditto_value_tensor(result, &t));
     assert_int_equal(t.dtype, dtype);
     assert_true((dtype == DITTO_I32 ? *(int32_t *)t.data : *(double *)t.data) == first);
@@ -326,7 +326,7 @@ static void expect_one_local_result(ditto_strategy *strategy, const ditto_value 
     uint32_t count;
     assert_ok(ditto_strategy_local_results(strategy, value, local, &count));
     assert_int_equal(count, 1);
-    assert_ptr_equal(ditto_value_container(local[0]), value);
+    assert_ptr_equal(properties_of_value(local[0]).container, value);
     expect_new_plain(local[0], value, dtype, first);
 }
 

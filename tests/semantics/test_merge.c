@@ -24,7 +24,7 @@ static ditto_status add_up(ditto_strategy *strategy, ditto_value *const *argumen
     EXPECT(&m->report, strategy == m->strategy && count == 2);
     EXPECT(&m->report, ditto_in_cross_replica_context() && ditto_get_strategy() == strategy);
     EXPECT(&m->report, ditto_get_replica_context() == NULL);
-    EXPECT(&m->report, ditto_value_kind_of(arguments[0]) == DITTO_VALUE_PER_REPLICA);
+    EXPECT(&m->report, properties_of_value(arguments[0]).kind == DITTO_VALUE_PER_REPLICA);
     return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
 }
 

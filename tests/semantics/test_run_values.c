@@ -45,7 +45,8 @@ static void rule_2_2_each_replica_gets_its_component_and_results_are_in_order(vo
         ditto_value *x = make_rows(strategy, 0), *means;
         double sum;
         assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
-        assert_int_equal(ditto_value_kind_of(means), DITTO_VALUE_PER_REPLICA); /* also with one replica */
+        assert_int_equal(properties_of_value(means).kind,
+                         DITTO_VALUE_PER_REPLICA); /* also with one replica */
         for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(means, r, &t));
@@ -74,7 +75,7 @@ static ditto_status look_at_nest(ditto_replica *self, void *argument)
     EXPECT(&seen->report, t.data == seen->plain); /* all replicas get the plain value itself */
     EXPECT(&seen->report, ditto_argument(self, "rows", &t) == DITTO_ERR_INVALID);
     EXPECT(&seen->report, ditto_argument(self, "missing", &t) == DITTO_ERR_NOT_FOUND);
-    EXPECT(&seen->report, ditto_value_num_members(ditto_arguments(self)) == 2);
+    EXPECT(&seen->report, properties_of_value(ditto_arguments(self)).num_members == 2);
     return DITTO_OK;
 }
 
@@ -125,9 +126,9 @@ static void rule_2_2_results_have_names_or_numbers_in_any_order(void **state)
         ditto_tensor t;
         assert_ok(ditto_strategy_run_values(strategy, return_two, numbered ? &numbered : NULL, NULL, NULL,
                                             &results));
-        assert_int_equal(ditto_value_num_members(results), 2);
+        assert_int_equal(properties_of_value(results).num_members, 2);
         /* Numbers are sorted. Names have the order of the first replica of this host. */
-        assert_string_equal(ditto_value_member_name(results, 0), numbered ? "0" : "wide");
+        assert_string_equal(properties_of_value(results).members[0].name, numbered ? "0" : "wide");
         for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             assert_ok(ditto_value_member(results, numbered ? "1" : "wide", &member));
             assert_ok(ditto_value_component(member, r, &t));
@@ -456,11 +457,11 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_int_equal(done, 2);
     assert_int_equal(calls, 2 * num_local(strategy)); /* two replicas on all hosts, two steps */
     assert_ok(ditto_value_member(result, "sum", &member));
-    assert_int_equal(ditto_value_kind_of(member), DITTO_VALUE_PLAIN); /* it is reduced */
+    assert_int_equal(properties_of_value(member).kind, DITTO_VALUE_PLAIN); /* it is reduced */
     assert_ok(ditto_value_f64(member, &number));
     assert_true(number == 4 + 5 + 6 + 7);
     assert_ok(ditto_value_member(result, "rows", &member));
-    assert_int_equal(ditto_value_kind_of(member), DITTO_VALUE_PER_REPLICA); /* it is not reduced */
+    assert_int_equal(properties_of_value(member).kind, DITTO_VALUE_PER_REPLICA); /* it is not reduced */
     assert_ok(ditto_value_destroy(result));
     /* The input ends before the tenth step. The results are those of the last step that ran. */
     assert_int_equal(
@@ -505,8 +506,8 @@ static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
     assert_ok(ditto_strategy_run_steps(strategy, name_the_step, NULL, iterator, 3, NULL, NULL, &result));
-    assert_int_equal(ditto_value_num_members(result), 1);
-    assert_string_equal(ditto_value_member_name(result, 0), "step 2");
+    assert_int_equal(properties_of_value(result).num_members, 1);
+    assert_string_equal(properties_of_value(result).members[0].name, "step 2");
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_iterator_destroy(iterator));
     assert_ok(ditto_dataset_destroy(source));
@@ -560,7 +561,7 @@ static void rule_2_2_names_that_begin_with_digits_are_not_numbers(void **state)
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *result;
     assert_ok(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, NULL, &result));
-    assert_string_equal(ditto_value_member_name(result, 1), "2nd moment");
+    assert_string_equal(properties_of_value(result).members[1].name, "2nd moment");
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -599,8 +600,8 @@ static void rule_2_8_a_returned_variable_is_that_variable(void **state)
     ditto_value *result;
     assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
     assert_ok(ditto_strategy_run_values(strategy, return_variable, variable, NULL, NULL, &result));
-    assert_int_equal(ditto_value_kind_of(result), DITTO_VALUE_VARIABLE);
-    assert_ptr_equal(ditto_value_variable(result), variable);
+    assert_int_equal(properties_of_value(result).kind, DITTO_VALUE_VARIABLE);
+    assert_ptr_equal(properties_of_value(result).variable, variable);
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_variable_destroy(variable));
     assert_ok(ditto_strategy_destroy(strategy));

@@ -60,6 +60,13 @@ ditto_tensor spec_of(const ditto_variable *variable)
     return spec;
 }
 
+ditto_value_properties properties_of_value(const ditto_value *value)
+{
+    ditto_value_properties properties = DITTO_VALUE_PROPERTIES_INIT;
+    (void)!ditto_value_info(value, &properties);
+    return properties;
+}
+
 ditto_variable_properties properties_of(const ditto_variable *variable)
 {
     ditto_variable_properties properties = DITTO_VARIABLE_PROPERTIES_INIT;

@@ -50,6 +50,9 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);
 
+/* Returns what ditto_value_info says, or zeros if it fails. Any thread may call it. */
+ditto_value_properties properties_of_value(const ditto_value *value);
+
 /* Return what ditto_variable_info and ditto_variable_shard say. They fail the test if these fail. */
 ditto_variable_properties properties_of(const ditto_variable *variable);
 ditto_shard_info shard_of(const ditto_variable *variable, size_t shard);

@@ -196,7 +196,7 @@ static ditto_value *value;
     X(ditto_variable_assign_value, (NULL, DITTO_ASSIGN, NULL))                                    \
     X(ditto_strategy_nest, (NULL, NULL, NULL, 0, NULL))                                           \
     X(ditto_strategy_regroup, (NULL, NULL, 0, NULL))                                              \
-    X(ditto_value_spec, (NULL, NULL))                                                             \
+    X(ditto_value_info, (NULL, NULL))                                                             \
     X(ditto_value_tensor, (NULL, NULL))                                                           \
     X(ditto_value_f64, (NULL, NULL))                                                              \
     X(ditto_value_component, (NULL, 0, NULL))                                                     \

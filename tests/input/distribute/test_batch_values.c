@@ -143,7 +143,7 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
         for (int step = 0; step < 3; step++) {
             assert_ok(ditto_iterator_next_as_optional(it, &value, &has_value));
             assert_int_equal(has_value, 1);
-            assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_NEST);
+            assert_int_equal(properties_of_value(value).kind, DITTO_VALUE_NEST);
             const ditto_value *member;
             assert_ok(ditto_value_member(value, "1", &member));
             uint64_t rows = step < 2 ? 4 : 2;

@@ -39,7 +39,7 @@ static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state
         assert_ok(ditto_variable_value(variable, &to_variable));
         assert_ok(
             ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = value }, &all));
-        assert_int_equal(ditto_value_kind_of(all), DITTO_VALUE_MIRRORED);
+        assert_int_equal(properties_of_value(all).kind, DITTO_VALUE_MIRRORED);
         ditto_tensor a, b;
         uint32_t first = first_local(strategy), end = end_local(strategy);
         for (uint32_t r = first; r < end; r++) {

@@ -21,7 +21,7 @@ static double reduced(ditto_strategy *strategy, ditto_op op, const ditto_value *
 {
     ditto_value *result;
     assert_ok(ditto_strategy_reduce(strategy, op, value, axes, num, &result));
-    assert_int_equal(ditto_value_kind_of(result), DITTO_VALUE_PLAIN);
+    assert_int_equal(properties_of_value(result).kind, DITTO_VALUE_PLAIN);
     return number_of(result);
 }
 

@@ -12,7 +12,7 @@ static void rule_4_8_slices_are_concatenated_and_stay_sparse(void **state)
     ditto_value *value = make_slices(strategy, 3), *sum, *mean, *merged;
     ditto_slices s;
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &sum));
-    assert_int_equal(ditto_value_kind_of(sum), DITTO_VALUE_SLICES);
+    assert_int_equal(properties_of_value(sum).kind, DITTO_VALUE_SLICES);
     assert_ok(ditto_value_slices(sum, first_local(strategy), &s, NULL));
     assert_int_equal(s.rows, 6); /* duplicates are kept */
     assert_memory_equal(s.indices, want, sizeof want);
@@ -96,7 +96,7 @@ static void expect_slices(const ditto_strategy *strategy, const ditto_value *val
 {
     ditto_slices s;
     size_t dense_rows;
-    assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_SLICES);
+    assert_int_equal(properties_of_value(value).kind, DITTO_VALUE_SLICES);
     assert_ok(ditto_value_slices(value, first_local(strategy), &s, &dense_rows));
     assert_int_equal(dense_rows, 0);
     assert_int_equal(s.rows, rows);
@@ -139,7 +139,7 @@ static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void *
     expect_slices(strategy, out[0], want, 6, 11);
     expect_slices(strategy, out[3], want, 6, 11);
     for (int i = 1; i < 3; i++) { /* dense: sent to a variable, or with a known number of rows */
-        assert_int_equal(ditto_value_kind_of(out[i]), DITTO_VALUE_MIRRORED);
+        assert_int_equal(properties_of_value(out[i]).kind, DITTO_VALUE_MIRRORED);
         if (i == 2 && !has_replica(strategy, 1))
             continue;
         assert_ok(ditto_value_tensor(out[i], &t));
