@@ -137,10 +137,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *
  *
  *  These functions are called in replica context, in the function of a run with values. If self is not the
  *  calling thread's replica, they return DITTO_ERR_CONTEXT. If a pointer is NULL, they return
- *  DITTO_ERR_INVALID. ditto_arguments records these errors and returns NULL.
+ *  DITTO_ERR_INVALID.
  *  @{ */
 
-/** Returns an argument of this replica.
+/** Returns an argument of this replica. Slices are read with ditto_value_slices instead, from a value that
+ *  the function was given by its user pointer.
  *
  *  @param self  the calling replica
  *  @param path  path of a member of a nest (see ditto_value_member); NULL for the only argument
@@ -152,18 +153,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *
 DITTO_API DITTO_NODISCARD ditto_status ditto_argument(ditto_replica *self, const char *path,
                                                       ditto_tensor *out);
 
-/** Returns all arguments as they were given to the run. ditto_local and ditto_value_slices read their leaves.
- *
- *  @param self  the calling replica
- *  @return the arguments; NULL if there are none, or after an error */
-DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
-
-/** Gives a result. The tensor is copied into memory on this replica's node.
+/** Gives a result. The tensor is copied into memory on this replica's node. If its data is NULL, the memory
+ *  is allocated, uninitialised, and tensor->data is set to it, so that the function writes the result there
+ *  without a copy.
  *
  *  @param self    the calling replica
  *  @param name    name of the result; NULL if it is the only one. If a name is given twice, the last result
  *                 counts
- *  @param tensor  the result
+ *  @param tensor  the result; only `data` is changed, and only if it is NULL
  *  @retval DITTO_OK             the result was copied
  *  @retval DITTO_ERR_INVALID    some results have names and others not, or names and numbers are mixed; a
  *                               name is empty or contains '/'; an invalid tensor
@@ -174,7 +171,7 @@ DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
  *  @par Cost
  *  One copy of the tensor. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name,
-                                                    const ditto_tensor *tensor);
+                                                    ditto_tensor *tensor);
 
 /** Gives a number as a result: a scalar of f64.
  *
@@ -185,17 +182,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const c
  *  @par Cost
  *  That of ditto_return, for one number. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number);
-
-/** Allocates the memory of a result, uninitialised, so that the function can write the result without a copy.
- *
- *  @param self    the calling replica
- *  @param name    as for ditto_return
- *  @param tensor  [in] dtype, rank and shape; [out] data
- *  @return DITTO_OK, or an error of ditto_return
- *  @par Cost
- *  An allocation in the memory of the replica. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, const char *name,
-                                                           ditto_tensor *tensor);
 
 /** Gives a reference to a variable as a result.
  *

@@ -75,7 +75,6 @@ static ditto_status look_at_nest(ditto_replica *self, void *argument)
     EXPECT(&seen->report, t.data == seen->plain); /* all replicas get the plain value itself */
     EXPECT(&seen->report, ditto_argument(self, "rows", &t) == DITTO_ERR_INVALID);
     EXPECT(&seen->report, ditto_argument(self, "missing", &t) == DITTO_ERR_NOT_FOUND);
-    EXPECT(&seen->report, properties_of_value(ditto_arguments(self)).num_members == 2);
     return DITTO_OK;
 }
 
@@ -108,8 +107,11 @@ static ditto_status return_two(ditto_replica *self, void *numbered)
     ditto_tensor t = { .data = wide, .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
     bool first = ditto_replica_is_first_of_host(self); /* this replica returns b first, and a twice */
     const char *a = numbered != NULL ? "0" : "id", *b = numbered != NULL ? "1" : "wide";
-    if (first)
+    if (first) { /* it writes b without a copy */
+        t.data = NULL;
         DITTO_TRY(ditto_return(self, b, &t));
+        memcpy(t.data, wide, sizeof wide);
+    }
     if (first)
         DITTO_TRY(ditto_return_f64(self, a, -1)); /* is replaced by the next one of this name */
     DITTO_TRY(ditto_return_f64(self, a, id));
@@ -178,7 +180,7 @@ static ditto_status return_id_then_too_much(ditto_replica *self, void *unused)
     ditto_tensor huge = { .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 58 } };
     (void)unused;
     DITTO_TRY(ditto_return_f64(self, "id", ditto_replica_id(self)));
-    return ditto_return_buffer(self, "id", &huge) == DITTO_ERR_NO_MEMORY ? DITTO_OK : DITTO_ERR_USER;
+    return ditto_return(self, "id", &huge) == DITTO_ERR_NO_MEMORY ? DITTO_OK : DITTO_ERR_USER;
 }
 
 static void rule_2_2_a_return_that_fails_leaves_the_earlier_result(void **state)

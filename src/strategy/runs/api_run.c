@@ -80,13 +80,6 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_step_fn fu
 
 /* -- replica context -- */
 
-const ditto_value *ditto_arguments(const ditto_replica *self)
-{
-    const struct dti_run_call *call = dti_self_in("ditto_arguments", self) != NULL ? dti_current_run_call()
-                                                                                   : NULL;
-    return call != NULL ? call->values : NULL;
-}
-
 ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor *out)
 {
     DTI_ENTER();
@@ -103,54 +96,42 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     return dti_inspect_component(found, r->index, out);
 }
 
-/* Allocates the memory of a result, and fills it with `bytes` bytes from `source`, or leaves it uninitialised
- * if `source` is NULL. `source` may be the memory of an earlier result of the same name. */
-static ditto_status return_tensor(ditto_replica *self, const char *name, ditto_tensor *tensor,
-                                  const void *source, size_t bytes)
+/* `data` may be the memory of an earlier result of the same name. */
+static ditto_status return_tensor(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
     struct dti_results *results;
     struct dti_result *result, made = { .kind = DITTO_VALUE_PER_REPLICA };
     struct dti_replica *r;
+    size_t bytes;
+    void *data;
+    DTI_TRY(dti_not_null(tensor, "tensor"));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    if (tensor->data != NULL)
+        DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_result_find(r, name, &results, &result));
-    DTI_TRY(dti_value_buffer_take(results->pool, bytes, &made.component, &tensor->data));
-    if (source != NULL && bytes != 0)
-        memcpy(tensor->data, source, bytes);
-    tensor->device = 0;
+    DTI_TRY(dti_value_buffer_take(results->pool, bytes, &made.component, &data));
+    if (tensor->data == NULL)
+        tensor->data = data;
+    else if (bytes != 0)
+        memcpy(data, tensor->data, bytes);
     made.tensor = *tensor;
+    made.tensor.data = data;
+    made.tensor.device = 0;
     dti_result_set(results, result, &made);
     return DITTO_OK;
 }
 
-ditto_status ditto_return_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor)
-{
-    size_t bytes;
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(tensor, "tensor"));
-    DTI_TRY(dti_tensor_check(tensor, &bytes));
-    return return_tensor(self, name, tensor, NULL, bytes);
-}
-
-static ditto_status return_copy(ditto_replica *self, const char *name, const ditto_tensor *tensor)
-{
-    size_t bytes;
-    DTI_TRY(dti_not_null(tensor, "tensor"));
-    DTI_TRY(dti_tensor_check(tensor, &bytes));
-    DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
-    ditto_tensor copy = *tensor;
-    return return_tensor(self, name, &copy, tensor->data, bytes);
-}
-
-ditto_status ditto_return(ditto_replica *self, const char *name, const ditto_tensor *tensor)
+ditto_status ditto_return(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
     DTI_ENTER();
-    return return_copy(self, name, tensor);
+    return return_tensor(self, name, tensor);
 }
 
 ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number)
 {
     DTI_ENTER();
-    return return_copy(self, name, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 });
+    return return_tensor(self, name, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 });
 }
 
 ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_variable *variable)

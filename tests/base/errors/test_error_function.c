@@ -119,7 +119,6 @@ static ditto_value *value;
     X(ditto_argument, (NULL, NULL, NULL))                                                         \
     X(ditto_return, (NULL, NULL, NULL))                                                           \
     X(ditto_return_f64, (NULL, NULL, 0))                                                          \
-    X(ditto_return_buffer, (NULL, NULL, NULL))                                                    \
     X(ditto_return_variable, (NULL, NULL, NULL))                                                  \
     X(ditto_return_slices, (NULL, NULL, NULL, 0))                                                 \
     X(ditto_cluster_create, (NULL, NULL, NULL))                                                   \
