@@ -79,10 +79,10 @@ static double error_of(const struct model *m)
 
 static long long steps_of(const struct model *m)
 {
-    ditto_variable *iterations;
+    ditto_optimizer_properties has = DITTO_OPTIMIZER_PROPERTIES_INIT;
     int64_t steps;
-    check(ditto_optimizer_iterations(m->optimizer, &iterations));
-    check(ditto_variable_read(iterations, &steps, sizeof steps));
+    check(ditto_optimizer_info(m->optimizer, &has));
+    check(ditto_variable_read(has.iterations, &steps, sizeof steps));
     return (long long)steps;
 }
 

@@ -227,15 +227,29 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
  *  Frees the slots. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 
-/** Returns the number of variables of an optimizer, which is also the number of gradients of a step.
+/** What an optimizer has. */
+typedef struct ditto_optimizer_properties {
+    size_t struct_size;     /**< set by DITTO_OPTIMIZER_PROPERTIES_INIT */
+    uint32_t num_variables; /**< the number of variables, and of gradients of a step */
+
+    /** The number of steps so far as a variable: a scalar of i64, which belongs to the optimizer. The number
+     *  stays 0 if none of the optimizer's variables has elements. */
+    ditto_variable *iterations;
+} ditto_optimizer_properties;
+
+/** Initial value of ditto_optimizer_properties. */
+#define DITTO_OPTIMIZER_PROPERTIES_INIT DITTO_OPTIONS_INIT(ditto_optimizer_properties)
+
+/** Says what an optimizer has.
  *
  *  @param optimizer  the optimizer
- *  @return the number of variables, or 0 if `optimizer` is NULL
+ *  @param out        [out] start from DITTO_OPTIMIZER_PROPERTIES_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer, or struct_size is not set
  *  @par Thread safety
- *  Any thread may call it, in any context.
- *  @par Cost
- *  Reads one number. */
-DITTO_API uint32_t ditto_optimizer_num_variables(const ditto_optimizer *optimizer);
+ *  Any thread may call it, in any context, also after the strategy was destroyed. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_info(const ditto_optimizer *optimizer,
+                                                            ditto_optimizer_properties *out);
 
 /** Returns a slot of a variable as a variable, which can be read, assigned and saved.
  *
@@ -251,18 +265,6 @@ DITTO_API uint32_t ditto_optimizer_num_variables(const ditto_optimizer *optimize
  *  Any thread may call it, also after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_slot(ditto_optimizer *optimizer, uint32_t variable,
                                                             const char *slot, ditto_variable **out);
-
-/** Returns the number of steps so far as a variable: a scalar of i64. The number stays 0 if none of the
- *  optimizer's variables has elements.
- *
- *  @param optimizer  the optimizer
- *  @param out        [out] the variable, which still belongs to the optimizer
- *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer
- *  @par Thread safety
- *  Any thread may call it, also after the strategy was destroyed. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_iterations(ditto_optimizer *optimizer,
-                                                                  ditto_variable **out);
 
 /** How one step works. Start from DITTO_APPLY_OPTIONS_INIT. */
 typedef struct ditto_apply_options {

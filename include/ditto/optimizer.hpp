@@ -64,16 +64,13 @@ class optimizer : public handle<ditto_optimizer, ditto_optimizer_destroy>
     // The number of variables.
     std::uint32_t size() const noexcept
     {
-        return ditto_optimizer_num_variables(get());
+        return info().num_variables;
     }
     // The number of steps so far. Outside of runs.
     outcome<std::int64_t> iterations() const
     {
         std::int64_t steps = 0;
-        ditto_variable *counter = nullptr;
-        ditto_status status = ditto_optimizer_iterations(get(), &counter);
-        if (status >= 0)
-            status = ditto_variable_read(counter, &steps, sizeof steps);
+        ditto_status status = ditto_variable_read(info().iterations, &steps, sizeof steps);
         return detail::give(status, steps);
     }
     // How old the gradients of steps on parameters were.
@@ -89,6 +86,14 @@ class optimizer : public handle<ditto_optimizer, ditto_optimizer_destroy>
         ditto_variable *out = nullptr;
         ditto_status status = ditto_optimizer_slot(get(), variable, name, &out);
         return detail::give(status, out);
+    }
+
+  private:
+    ditto_optimizer_properties info() const noexcept
+    {
+        ditto_optimizer_properties found = DITTO_OPTIMIZER_PROPERTIES_INIT;
+        detail::ignore(ditto_optimizer_info(get(), &found));
+        return found;
     }
 };
 

@@ -461,7 +461,7 @@ class Replica:
         """Makes one step, with this replica's gradients of all variables of the optimizer. Returns False if
         the optimizer has max_staleness and the gradients were dropped. read_steps is then
         steps_of(optimizer) from before the parameters were pulled."""
-        if len(gradients) != lib.ditto_optimizer_num_variables(optimizer._get()):
+        if len(gradients) != optimizer._info().num_variables:
             raise ValueError(f"{len(gradients)} gradients are not as many as the optimizer's variables")
         tensors = (_c.Tensor * len(gradients))(*(_tensor_of(array, "a gradient") for array in gradients))
         options = _c.ApplyOptions()
@@ -644,9 +644,14 @@ class Optimizer(_Object):
     @property
     def iterations(self):
         """The number of steps so far, outside of a run."""
-        counter, steps = _make(lib.ditto_optimizer_iterations, self._get()), ctypes.c_int64()
+        counter, steps = ctypes.c_void_p(self._info().iterations), ctypes.c_int64()
         _c.check(lib.ditto_variable_read(counter, ctypes.byref(steps), ctypes.c_size_t(8)))
         return steps.value
+
+    def _info(self):
+        found = _c.OptimizerProperties()
+        _c.check(lib.ditto_optimizer_info(self._get(), ctypes.byref(found)))
+        return found
 
     def staleness(self):
         """Returns how old the gradients of steps on parameters were, as a dict with the members of

@@ -119,6 +119,12 @@ class CoordinatorCounters(Options):
                 ("num_workers", ctypes.c_uint32), ("num_retired", ctypes.c_uint32)]
 
 
+class OptimizerProperties(Options):
+    """ditto_optimizer_properties"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("num_variables", ctypes.c_uint32),
+                ("iterations", ctypes.c_void_p)]
+
+
 class StalenessCounters(Options):
     """ditto_staleness_counters"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("calls", ctypes.c_uint64), ("dropped", ctypes.c_uint64),
@@ -265,7 +271,7 @@ lib = load()
 lib.ditto_last_error.restype = ctypes.POINTER(Record)
 lib.ditto_version.restype = ctypes.c_char_p
 for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_replicas",
-                 "ditto_optimizer_num_variables", "ditto_coordinator_num_workers", "ditto_worker"):
+                 "ditto_coordinator_num_workers", "ditto_worker"):
     getattr(lib, function).restype = ctypes.c_uint32
     getattr(lib, function).argtypes = [ctypes.c_void_p]
 

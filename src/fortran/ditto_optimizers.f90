@@ -62,6 +62,12 @@ module ditto_optimizers
         type(c_ptr) :: dropped = c_null_ptr
     end type
 
+    type, bind(c) :: optimizer_properties
+        integer(c_size_t) :: struct_size = 0
+        integer(c_int32_t) :: num_variables = 0
+        type(c_ptr) :: iterations = c_null_ptr
+    end type
+
     ! An optimizer. It is destroyed by destroy, before its variables.
     type :: optimizer
         type(c_ptr) :: handle = c_null_ptr
@@ -116,15 +122,10 @@ module ditto_optimizers
             type(apply_options), intent(in) :: options
             integer(c_int) :: status
         end function
-        function c_num_variables(o) bind(c, name='ditto_optimizer_num_variables') result(n)
+        function c_info(o, found) bind(c, name='ditto_optimizer_info') result(status)
             import
             type(c_ptr), value :: o
-            integer(c_int32_t) :: n
-        end function
-        function c_iterations(o, out) bind(c, name='ditto_optimizer_iterations') result(status)
-            import
-            type(c_ptr), value :: o
-            type(c_ptr), intent(out) :: out
+            type(optimizer_properties), intent(inout) :: found
             integer(c_int) :: status
         end function
         function c_steps(self, o, steps) bind(c, name='ditto_optimizer_steps') result(status)
@@ -267,8 +268,11 @@ contains
 
     function optimizer_num_variables(self) result(n)
         class(optimizer), intent(in) :: self
-        integer :: n
-        n = int(c_num_variables(self%handle))
+        integer :: n, status
+        type(optimizer_properties) :: found
+        found%struct_size = c_sizeof(found)
+        status = c_info(self%handle, found)
+        n = int(found%num_variables)
     end function
 
     ! The number of steps so far. Outside of runs.
@@ -276,9 +280,12 @@ contains
         class(optimizer), intent(in) :: self
         integer(c_int64_t), intent(out) :: steps
         integer, intent(out) :: status
+        type(optimizer_properties) :: found
         type(variable) :: counter
         steps = 0
-        status = c_iterations(self%handle, counter%handle)
+        found%struct_size = c_sizeof(found)
+        status = c_info(self%handle, found)
+        counter%handle = found%iterations
         if (status >= 0) call counter%read(steps, status)
     end subroutine
 

@@ -575,7 +575,7 @@ static ditto_status read_wrongly(ditto_replica *self, void *user)
     options.lock = DITTO_SWITCH_OFF;
     EXPECT(&t->report, ditto_pull(self, slot, &options, found) == DITTO_ERR_INVALID);
     ditto_variable *scalar;
-    EXPECT(&t->report, ditto_optimizer_iterations(t->optimizer, &scalar) == DITTO_OK);
+    scalar = iterations_of(t->optimizer);
     EXPECT(&t->report, ditto_pull_rows(self, scalar, &row, 1, NULL, found) == DITTO_ERR_SHAPE);
     return DITTO_OK;
 }

@@ -334,7 +334,7 @@ static void rule_12_14_dropped_gradients(void **state)
         assert_ok(ditto_optimizer_staleness(test.optimizer, &ages));
         assert_int_equal(ages.calls, many);
         assert_int_equal(ages.dropped, atomic_load(&test.dropped));
-        assert_ok(ditto_optimizer_iterations(test.optimizer, &iterations));
+        iterations = iterations_of(test.optimizer);
         assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
         assert_int_equal((uint64_t)steps + ages.dropped, many);
         for (int i = 0; i < DITTO_HISTOGRAM_LENGTH; i++)

@@ -343,7 +343,7 @@ static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
                 assert_ok(ditto_variable_read(slot, moments, sizeof moments));
                 assert_true(moments[0] > 0);
             }
-            assert_ok(ditto_optimizer_iterations(n.optimizer, &iterations));
+            iterations = iterations_of(n.optimizer);
             assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
             assert_int_equal(steps, 20);
             assert_ok(ditto_coordinator_destroy(c));
@@ -489,7 +489,7 @@ static void rule_12_12_gradients_are_gathered(void **state)
         read_all(&t.n, found);
         assert_true(found[0] == (mean ? 6 : 18 * replicas) && found[ROWS * WIDTH - 1] == found[0]);
         assert_int_equal(shard_of(t.n.table, 4).version, 6);
-        assert_ok(ditto_optimizer_iterations(t.n.optimizer, &iterations));
+        iterations = iterations_of(t.n.optimizer);
         assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
         assert_int_equal(steps, 6);
         end_training(&t);

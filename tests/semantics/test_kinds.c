@@ -527,7 +527,7 @@ static void rule_6_4_threads_without_a_strategy_lose_no_write_to_a_shared_variab
             assert_ptr_equal(worked[i], &s);
         double writes = (double)num_threads * s.rounds;
         ditto_variable *iterations;
-        assert_ok(ditto_optimizer_iterations(s.optimizer, &iterations));
+        iterations = iterations_of(s.optimizer);
         assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
         assert_true((double)steps == writes);
         assert_ok(ditto_optimizer_destroy(s.optimizer));

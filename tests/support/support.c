@@ -60,6 +60,13 @@ ditto_tensor spec_of(const ditto_variable *variable)
     return spec;
 }
 
+ditto_variable *iterations_of(const ditto_optimizer *optimizer)
+{
+    ditto_optimizer_properties properties = DITTO_OPTIMIZER_PROPERTIES_INIT;
+    (void)!ditto_optimizer_info(optimizer, &properties);
+    return properties.iterations;
+}
+
 ditto_value_properties properties_of_value(const ditto_value *value)
 {
     ditto_value_properties properties = DITTO_VALUE_PROPERTIES_INIT;

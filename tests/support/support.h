@@ -50,6 +50,9 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);
 
+/* Returns the variable with the number of the optimizer's steps. Any thread may call it. */
+ditto_variable *iterations_of(const ditto_optimizer *optimizer);
+
 /* Returns what ditto_value_info says, or zeros if it fails. Any thread may call it. */
 ditto_value_properties properties_of_value(const ditto_value *value);
 

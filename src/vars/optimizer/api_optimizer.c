@@ -240,9 +240,14 @@ ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)
     return dti_optimizer_destroy(optimizer);
 }
 
-uint32_t ditto_optimizer_num_variables(const ditto_optimizer *optimizer)
+ditto_status ditto_optimizer_info(const ditto_optimizer *o, ditto_optimizer_properties *out)
 {
-    return optimizer != NULL ? optimizer->count : 0;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(o, "optimizer"));
+    DTI_TRY(dti_result_check(out, "ditto_optimizer_properties"));
+    ditto_optimizer_properties found = { .num_variables = o->count, .iterations = o->iterations };
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
 ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot,
@@ -270,17 +275,6 @@ ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const c
         dti_text_add(&text, "%s\"%s\"", s > 0 ? ", " : "", name[s]);
     }
     return DTI_FAIL(DITTO_ERR_NOT_FOUND, "there is no slot \"%s\": the slots are %s", slot, names);
-}
-
-ditto_status ditto_optimizer_iterations(ditto_optimizer *o, ditto_variable **out)
-{
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(o, "optimizer"));
-    DTI_LEAVES_GATE(held, NULL);
-    (void)dti_dependent_hold(&o->dependent, &held); /* as in ditto_optimizer_slot */
-    DTI_TRY(dti_not_null(out, "out"));
-    *out = o->iterations;
-    return DITTO_OK;
 }
 
 /* -- Replica context -- */

@@ -74,7 +74,7 @@ static ditto_value *value;
     X(ditto_update, (NULL, NULL, NULL, NULL, NULL, 0, NULL))                                      \
     X(ditto_optimizer_create, (NULL, 0, NULL, NULL))                                              \
     X(ditto_optimizer_slot, (NULL, 0, NULL, NULL))                                                \
-    X(ditto_optimizer_iterations, (NULL, NULL))                                                   \
+    X(ditto_optimizer_info, (NULL, NULL))                                                         \
     X(ditto_apply, (NULL, NULL, NULL, NULL))                                                      \
     X(ditto_apply_start, (NULL, NULL, 0, 0, NULL, NULL))                                          \
     X(ditto_apply_finish, (NULL, NULL, NULL))                                                     \

@@ -241,7 +241,7 @@ static void never_split(uint32_t n)
     expect_no_split(s, sharded, "cut into shards");
     rule.rule = DITTO_RULE_ADD;
     assert_ok(ditto_optimizer_create(&v, 1, &rule, &optimizer));
-    assert_ok(ditto_optimizer_iterations(optimizer, &steps));
+    steps = iterations_of(optimizer);
     expect_no_split(s, steps, "it belongs to an optimizer");
     assert_ok(ditto_optimizer_destroy(optimizer));
     three.num_replicas = 3;

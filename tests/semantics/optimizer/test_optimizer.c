@@ -116,7 +116,7 @@ static void train(uint32_t n, uint32_t near, ditto_dtype dtype, const ditto_opti
     for (t.step = 1; t.step <= STEPS; t.step++)
         run_all(s, take_step, &t, &t.report);
     check_values(&t, o, n);
-    assert_ok(ditto_optimizer_iterations(t.optimizer, &iterations));
+    iterations = iterations_of(t.optimizer);
     assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
     assert_int_equal(steps, STEPS);
     destroy_all(s, &t);
@@ -512,7 +512,7 @@ static void wrong_options_are_refused(void **state)
     list[1] = i; /* has another dtype, which is allowed for DITTO_RULE_ADD */
     assert_ok(ditto_optimizer_create(list, 2, &o, &out));
     ditto_variable *steps;
-    assert_ok(ditto_optimizer_iterations(out, &steps));
+    steps = iterations_of(out);
     assert_ok(ditto_strategy_destroy(s));
     assert_status(ditto_variable_destroy(steps), DITTO_ERR_BUSY);
     assert_ok(ditto_optimizer_destroy(out)); /* after the destruction of its strategy */
