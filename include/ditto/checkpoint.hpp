@@ -88,7 +88,7 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
                 continue;
             if (found.spec.dtype != dtype_of<T>())
                 return detail::fail<std::vector<T>>("the entry of the checkpoint has another dtype");
-            return read_as<T>(name, ditto_tensor_count(&found.spec));
+            return read_as<T>(name, ditto_tensor_bytes(&found.spec) / sizeof(T));
         }
         return read_as<T>(name, 0); // fails: there is no such entry
     }

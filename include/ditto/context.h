@@ -27,16 +27,6 @@ DITTO_BEGIN
  *          example because memory was refused; ditto_last_error() has the reason */
 DITTO_API ditto_strategy *ditto_get_strategy(void);
 
-/** Returns whether ditto_get_strategy returns another strategy than the default strategy.
- *
- *  @return not 0 if it does */
-DITTO_API int ditto_has_strategy(void);
-
-/** Returns whether the calling thread is in cross-replica context.
- *
- *  @return not 0 if it is */
-DITTO_API int ditto_in_cross_replica_context(void);
-
 /** Returns the replica of the calling thread.
  *
  *  @return `self` inside a function that a run calls; the replica of the default strategy in its replica
@@ -44,10 +34,34 @@ DITTO_API int ditto_in_cross_replica_context(void);
  *          could not be created (ditto_last_error() then has the reason) */
 DITTO_API ditto_replica *ditto_get_replica_context(void);
 
-/** Returns the replica whose copy the function of an update works on.
+/** The contexts. Each thread is in exactly one. */
+typedef enum ditto_context_kind {
+    DITTO_CONTEXT_REPLICA = 1,       /**< replica context */
+    DITTO_CONTEXT_CROSS_REPLICA = 2, /**< cross-replica context */
+    DITTO_CONTEXT_UPDATE = 3,        /**< update context */
+    DITTO_CONTEXT_NONE = 4,          /**< none of these */
+} ditto_context_kind;
+
+/** The context of a thread. */
+typedef struct ditto_context {
+    size_t struct_size;      /**< set by DITTO_CONTEXT_INIT */
+    ditto_context_kind kind; /**< the context */
+    int has_strategy;        /**< not 0 if ditto_get_strategy returns another than the default strategy */
+
+    /** In update context the id of the replica whose copy the function works on, otherwise
+     *  DITTO_NO_REPLICA. */
+    uint32_t update_replica;
+} ditto_context;
+
+/** Initial value of ditto_context. */
+#define DITTO_CONTEXT_INIT DITTO_OPTIONS_INIT(ditto_context)
+
+/** Says in which context the calling thread is.
  *
- *  @return the id of the replica; -1 outside of the functions of updates */
-DITTO_API int32_t ditto_get_update_replica(void);
+ *  @param out  [out] start from DITTO_CONTEXT_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  out is NULL, or struct_size is not set */
+DITTO_API DITTO_NODISCARD ditto_status ditto_get_context(ditto_context *out);
 
 /** Enters a scope of a strategy on this thread. It lasts until the next call of this function or the end of
  *  the thread, and is not left with ditto_strategy_scope_leave.

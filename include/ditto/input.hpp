@@ -43,7 +43,7 @@ template <class T> outcome<span<T>> component_of(const ditto_tensor &t, std::uin
                       index, ditto_dtype_name(t.dtype), ditto_dtype_name(dtype_of<E>()));
         return fail<span<T>>(message);
     }
-    return span<T>(static_cast<T *>(t.data), ditto_tensor_count(&t));
+    return span<T>(static_cast<T *>(t.data), ditto_tensor_bytes(&t) / sizeof(T));
 }
 
 // Calls a function on a thread of the library, where no exception may leave it.

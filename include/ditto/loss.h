@@ -42,16 +42,5 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, c
                                                           const ditto_tensor *weights, uint64_t global_batch,
                                                           double *out);
 
-/** Divides a loss that every replica adds in full, such as a penalty on weights, by the number of replicas.
- *
- *  @param self  the calling replica
- *  @param loss  the loss
- *  @param out   [out] the result
- *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID  a pointer is NULL
- *  @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica */
-DITTO_API DITTO_NODISCARD ditto_status ditto_scale_regularization(ditto_replica *self, double loss,
-                                                                  double *out);
-
 DITTO_END
 #endif

@@ -90,7 +90,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
 /** A function that updates one physical copy of a variable.
  *
  *  It runs in update context, once for each copy, on a thread of the copy's replica, near its memory. It may
- *  call ditto_get_update_replica and ditto_fail(NULL, ...), and access the updated variable with
+ *  call ditto_get_context and ditto_fail(NULL, ...), and access the updated variable with
  *  ditto_variable_read, ditto_variable_assign and similar functions, which then access this copy alone. It
  *  must not call anything else of ditto.
  *

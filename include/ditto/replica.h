@@ -19,8 +19,7 @@ DITTO_BEGIN
  *  node. */
 typedef struct ditto_replica ditto_replica;
 
-/** The id of no replica. Signed ids are -1 instead: ditto_error.replica and the result of
- *  ditto_get_update_replica. */
+/** The id of no replica. Signed ids are -1 instead: ditto_error.replica. */
 #define DITTO_NO_REPLICA UINT32_MAX
 
 /** A function that runs once on every replica, at the same time on different threads.

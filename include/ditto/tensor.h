@@ -37,20 +37,11 @@ typedef struct ditto_tensor {
     uint32_t device;
 } ditto_tensor;
 
-/** Returns the number of elements of a tensor: the product of its dimensions, 1 for a scalar.
- *
- *  @param tensor  the tensor
- *  @return the number. It is also 0 if the product overflows or the rank is above DITTO_MAX_RANK, because no
- *          such array can exist
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API size_t ditto_tensor_count(const ditto_tensor *tensor);
-
 /** Returns the number of bytes of a tensor's elements.
  *
  *  @param tensor  the tensor
- *  @return the number. It is 0 if ditto_tensor_count returns 0, dtype is not a value of the enum, or the
- *          number overflows
+ *  @return the number. It is also 0 if it overflows, the rank is above DITTO_MAX_RANK, or dtype is not a
+ *          value of the enum
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API size_t ditto_tensor_bytes(const ditto_tensor *tensor);

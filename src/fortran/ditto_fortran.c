@@ -199,7 +199,7 @@ static ditto_status copy_elements(const char *procedure, const ditto_tensor *fro
 {
     struct elements e;
     DITTO_TRY(find(procedure, x, "the array", &e));
-    if (from->dtype != e.dtype || ditto_tensor_count(from) != e.count)
+    if (from->dtype != e.dtype || ditto_tensor_bytes(from) != e.count * ditto_dtype_bytes(e.dtype))
         return wrong(procedure, "the array", why);
     if (e.count != 0)
         memcpy(e.data, from->data, ditto_tensor_bytes(from));

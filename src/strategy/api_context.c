@@ -21,17 +21,6 @@ ditto_strategy *ditto_get_strategy(void)
     return dti_default_strategy(&strategy) == DITTO_OK ? strategy : NULL;
 }
 
-int ditto_has_strategy(void)
-{
-    const struct dti_team *team = current_team();
-    return team != NULL && !dti_is_default(dti_team_strategy(team));
-}
-
-int ditto_in_cross_replica_context(void)
-{
-    return dti_frame_top != NULL && dti_frame_top->kind == DTI_CONTEXT_CROSS;
-}
-
 ditto_replica *ditto_get_replica_context(void)
 {
     DTI_ENTER();
@@ -43,10 +32,27 @@ ditto_replica *ditto_get_replica_context(void)
     return top->kind == DTI_CONTEXT_REPLICA ? (ditto_replica *)(uintptr_t)top->self : NULL;
 }
 
-int32_t ditto_get_update_replica(void)
+static ditto_context_kind kind_of(const struct dti_frame *top)
 {
-    const struct dti_frame *top = dti_frame_top;
-    return top != NULL && top->kind == DTI_CONTEXT_UPDATE ? (int32_t)top->replica->id : -1;
+    if (top == NULL || top->kind == DTI_CONTEXT_REPLICA)
+        return DITTO_CONTEXT_REPLICA;
+    return top->kind == DTI_CONTEXT_CROSS    ? DITTO_CONTEXT_CROSS_REPLICA
+           : top->kind == DTI_CONTEXT_UPDATE ? DITTO_CONTEXT_UPDATE
+                                             : DITTO_CONTEXT_NONE;
+}
+
+ditto_status ditto_get_context(ditto_context *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_result_check(out, "ditto_context"));
+    const struct dti_team *team = current_team();
+    ditto_context found = { .kind = kind_of(dti_frame_top),
+                            .has_strategy = team != NULL && !dti_is_default(dti_team_strategy(team)),
+                            .update_replica = DITTO_NO_REPLICA };
+    if (found.kind == DITTO_CONTEXT_UPDATE)
+        found.update_replica = dti_frame_top->replica->id;
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
 ditto_status ditto_set_default(ditto_strategy *strategy)

@@ -56,9 +56,9 @@ ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *sr
         return DTI_FAIL(
             DITTO_ERR_SHAPE,
             "dst (%zu x %s, rank %u) does not have the dtype and shape of src (%zu x %s, rank %u)",
-            ditto_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank, ditto_tensor_count(src),
+            dti_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank, dti_tensor_count(src),
             ditto_dtype_name(src->dtype), src->rank);
-    size_t count = ditto_tensor_count(src);
+    size_t count = dti_tensor_count(src);
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
     for (uint32_t d = 0; d < src->rank; d++)

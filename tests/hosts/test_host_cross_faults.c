@@ -407,7 +407,7 @@ static ditto_status add_one_to_all(const ditto_tensor *copy, const ditto_tensor 
                                    uint32_t num_arguments, void *user, ditto_tensor *result)
 {
     (void)arguments, (void)num_arguments, (void)user, (void)result;
-    for (size_t i = 0; i < ditto_tensor_count(copy); i++)
+    for (size_t i = 0; i < elements_in(copy); i++)
         ((float *)copy->data)[i] += 1;
     return DITTO_OK;
 }

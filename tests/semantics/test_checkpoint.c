@@ -75,7 +75,7 @@ static void check(ditto_variable *v, const struct kind *k, int seed)
     ditto_tensor spec = spec_of(v);
     size_t bytes = ditto_tensor_bytes(&spec);
     assert_ok(ditto_variable_read(v, found, bytes));
-    fill(k, ditto_tensor_count(&spec), seed, expected);
+    fill(k, elements_in(&spec), seed, expected);
     assert_memory_equal(found, expected, bytes);
 }
 
@@ -90,7 +90,7 @@ static void assign_all(ditto_variable *v[KINDS], int seed)
     static char value[32000];
     for (int i = 0; i < KINDS; i++) {
         ditto_tensor spec = spec_of(v[i]);
-        fill(&kinds[i], ditto_tensor_count(&spec), seed, value);
+        fill(&kinds[i], elements_in(&spec), seed, value);
         assert_ok(ditto_variable_assign(v[i], DITTO_ASSIGN, value, ditto_tensor_bytes(&spec)));
     }
 }

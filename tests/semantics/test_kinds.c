@@ -13,7 +13,7 @@ static ditto_status sum_argument(ditto_strategy *strategy, ditto_value *const *a
                                  void *user, ditto_value **result)
 {
     (void)user;
-    if (count != 1 || !ditto_in_cross_replica_context())
+    if (count != 1 || context_here().kind != DITTO_CONTEXT_CROSS_REPLICA)
         return DITTO_ERR_USER;
     return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
 }
@@ -80,8 +80,8 @@ static void rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1(void **state)
     (void)state;
     pthread_t thread[4];
     int failed[4] = { 0 };
-    assert_false(ditto_has_strategy());
-    assert_false(ditto_in_cross_replica_context());
+    assert_false(context_here().has_strategy);
+    assert_int_equal(context_here().kind, DITTO_CONTEXT_REPLICA);
     assert_int_equal(act_as_replica(), 0);
     for (int i = 0; i < 4; i++) /* each thread is a replica of its own, at the same time */
         assert_int_equal(pthread_create(&thread[i], NULL, act_on_thread, &failed[i]), 0);
@@ -94,8 +94,8 @@ static void rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1(void **state)
 static ditto_status expect_contexts(ditto_replica *self, void *strategy)
 {
     bool right = ditto_get_strategy() == strategy && ditto_get_replica_context() == self &&
-                 ditto_has_strategy() && !ditto_in_cross_replica_context() &&
-                 ditto_get_update_replica() == -1;
+                 context_here().has_strategy && context_here().kind == DITTO_CONTEXT_REPLICA &&
+                 context_here().update_replica == DITTO_NO_REPLICA;
     return right ? DITTO_OK : ditto_fail(self, 1, "contexts");
 }
 
@@ -107,7 +107,7 @@ static void rule_1_1_a_thread_is_in_exactly_one_context(void **state)
     assert_int_equal(ditto_strategy_kind_of(plain), DITTO_DEFAULT_STRATEGY);
     assert_ok(ditto_strategy_scope_enter(strategy));
     assert_ptr_equal(ditto_get_strategy(), strategy);
-    assert_true(ditto_in_cross_replica_context() && ditto_has_strategy());
+    assert_true(context_here().kind == DITTO_CONTEXT_CROSS_REPLICA && context_here().has_strategy);
     assert_null(ditto_get_replica_context());
     assert_ok(ditto_strategy_run(strategy, expect_contexts, strategy));
     assert_ok(ditto_strategy_scope_leave(strategy));
@@ -121,7 +121,7 @@ static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **stat
     ditto_strategy *one = make_strategy(2, NULL), *other = make_strategy(2, NULL);
     assert_ok(ditto_set_default(one));
     assert_ptr_equal(ditto_get_strategy(), one);
-    assert_true(ditto_in_cross_replica_context());
+    assert_true(context_here().kind == DITTO_CONTEXT_CROSS_REPLICA);
     assert_ok(ditto_strategy_run(one, expect_contexts, one));
     assert_status(ditto_strategy_run(other, expect_contexts, other), DITTO_ERR_CONTEXT);
     assert_ok(ditto_strategy_scope_enter(one));
@@ -134,7 +134,7 @@ static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **stat
     assert_status(ditto_strategy_destroy(other), DITTO_ERR_CONTEXT);
     assert_ok(ditto_set_default(NULL));
     assert_ok(ditto_set_default(NULL));
-    assert_false(ditto_has_strategy());
+    assert_false(context_here().has_strategy);
     assert_ok(ditto_strategy_scope_enter(one));
     assert_status(ditto_set_default(NULL), DITTO_ERR_CONTEXT);
     assert_ok(ditto_strategy_scope_leave(one));
@@ -197,17 +197,17 @@ static void call_functions_that_forget(ditto_strategy *plain, ditto_strategy *st
     ditto_value *value;
     if (plain != NULL) {
         assert_ok(ditto_strategy_value_from_function(plain, enter_and_forget, strategy, &value));
-        assert_false(ditto_has_strategy());
+        assert_false(context_here().has_strategy);
         assert_ok(ditto_value_destroy(value));
     }
     options.initialize = initialize_and_forget;
     options.initialize_user = strategy;
     assert_ok(ditto_variable_create(strategy, &initial, &options, &variable));
-    assert_int_equal(ditto_has_strategy(), plain == NULL);
+    assert_int_equal(context_here().has_strategy, plain == NULL);
     assert_ok(ditto_variable_destroy(variable));
     assert_ok(
         ditto_strategy_iterate_from_function(strategy, make_dataset_and_forget, strategy, NULL, &iterator));
-    assert_int_equal(ditto_has_strategy(), plain == NULL);
+    assert_int_equal(context_here().has_strategy, plain == NULL);
     assert_ok(ditto_iterator_destroy(iterator));
 }
 
@@ -219,7 +219,7 @@ static void rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call(void
     assert_ok(ditto_strategy_scope_enter(strategy));
     call_functions_that_forget(NULL, strategy);
     assert_ok(ditto_strategy_scope_leave(strategy));
-    assert_false(ditto_has_strategy());
+    assert_false(context_here().has_strategy);
     assert_ok(ditto_set_default(strategy));
     call_functions_that_forget(NULL, strategy);
     assert_ok(ditto_set_default(NULL));
@@ -231,7 +231,7 @@ static void rule_1_2_other_scopes_may_be_entered_inside_the_default_strategys(vo
     (void)state;
     ditto_strategy *plain = ditto_get_strategy(), *real = make_strategy(2, NULL);
     assert_ok(ditto_strategy_scope_enter(plain));
-    assert_true(ditto_in_cross_replica_context() && !ditto_has_strategy());
+    assert_true(context_here().kind == DITTO_CONTEXT_CROSS_REPLICA && !context_here().has_strategy);
     assert_ok(ditto_strategy_scope_enter(real)); /* another scope inside is allowed */
     assert_ptr_equal(ditto_get_strategy(), real);
     assert_status(ditto_strategy_scope_enter(plain), DITTO_ERR_CONTEXT); /* the reverse is not */
@@ -504,7 +504,7 @@ static void expect_last(ditto_variable *variable, double expected)
 {
     double found[2];
     ditto_tensor spec = spec_of(variable);
-    size_t count = ditto_tensor_count(&spec);
+    size_t count = elements_in(&spec);
     assert_ok(ditto_variable_read(variable, found, count * sizeof(double)));
     assert_true(found[count - 1] == expected);
     assert_ok(ditto_variable_destroy(variable));
@@ -730,7 +730,6 @@ static ditto_status average(ditto_replica *self, void *argument)
     EXPECT(report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_UNSUPPORTED);
     losses = (ditto_tensor){ .dtype = DITTO_F32, .rank = 1, .shape = { 0 } };
     EXPECT(report, ditto_average_loss(self, &losses, NULL, 8, &out) == DITTO_OK && out == 0);
-    EXPECT(report, ditto_scale_regularization(self, 3, &out) == DITTO_OK && out == 3.0 / n);
     return DITTO_OK;
 }
 
@@ -746,7 +745,6 @@ static void rule_11_1_losses_add_up_to_the_global_mean(void **state)
         assert_ok(ditto_strategy_scope_enter(strategy)); /* cross-replica context */
         assert_status(ditto_average_loss((ditto_replica *)&t, &t, NULL, 1, &out), DITTO_ERR_CONTEXT);
         assert_status(ditto_average_loss(ditto_get_replica_context(), &t, NULL, 1, &out), DITTO_ERR_CONTEXT);
-        assert_status(ditto_scale_regularization((ditto_replica *)&t, 1, &out), DITTO_ERR_CONTEXT);
         assert_ok(ditto_strategy_scope_leave(strategy));
         assert_ok(ditto_strategy_destroy(strategy));
     }

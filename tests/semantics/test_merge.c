@@ -22,7 +22,8 @@ static ditto_status add_up(ditto_strategy *strategy, ditto_value *const *argumen
     struct merging *m = user;
     m->calls++;
     EXPECT(&m->report, strategy == m->strategy && count == 2);
-    EXPECT(&m->report, ditto_in_cross_replica_context() && ditto_get_strategy() == strategy);
+    EXPECT(&m->report,
+           context_here().kind == DITTO_CONTEXT_CROSS_REPLICA && ditto_get_strategy() == strategy);
     EXPECT(&m->report, ditto_get_replica_context() == NULL);
     EXPECT(&m->report, properties_of_value(arguments[0]).kind == DITTO_VALUE_PER_REPLICA);
     return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);

@@ -398,7 +398,7 @@ static ditto_status initialize(const ditto_tensor *value, size_t first_row, void
     struct initialized *initialized = user;
     initialized->first[initialized->calls] = first_row;
     initialized->rows[initialized->calls++] = value->shape[0];
-    for (size_t i = 0; i < ditto_tensor_count(value); i++)
+    for (size_t i = 0; i < elements_in(value); i++)
         ((double *)value->data)[i] = (double)(first_row * ROW + i);
     return DITTO_OK;
 }

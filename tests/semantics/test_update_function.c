@@ -36,14 +36,14 @@ static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *a
     struct updating *u = user;
     double seen, more = *(const double *)arguments[0].data;
     double *own_copy = copy->data;
-    EXPECT(&u->report, count == 1 && ditto_get_update_replica() >= 0);
+    EXPECT(&u->report, count == 1 && context_here().update_replica != DITTO_NO_REPLICA);
     EXPECT(&u->report, ditto_variable_read(u->variable, &seen, sizeof seen) == DITTO_OK && seen == *own_copy);
     EXPECT(&u->report, ditto_variable_assign(u->variable, DITTO_ASSIGN_ADD, &more, sizeof more) == DITTO_OK);
     EXPECT(&u->report, *own_copy == seen + more); /* the two calls read and write this copy */
     EXPECT(&u->report, ditto_strategy_run(u->strategy, do_nothing, NULL) == DITTO_ERR_CONTEXT);
-    EXPECT(&u->report, ditto_get_replica_context() == NULL && !ditto_in_cross_replica_context());
+    EXPECT(&u->report, ditto_get_replica_context() == NULL && context_here().kind == DITTO_CONTEXT_UPDATE);
     given = *own_copy;
-    if (!(u->silent_on_one && ditto_get_update_replica() == 1))
+    if (!(u->silent_on_one && context_here().update_replica == 1))
         *result = (ditto_tensor){ .data = &given, .dtype = DITTO_F64 };
     u->calls++;
     return DITTO_OK;
@@ -184,7 +184,7 @@ static ditto_status fail_update(const ditto_tensor *copy, const ditto_tensor *ar
     (void)count;
     (void)result;
     (void)user;
-    return ditto_get_update_replica() == 1 ? ditto_fail(NULL, 8, "no update") : DITTO_OK;
+    return context_here().update_replica == 1 ? ditto_fail(NULL, 8, "no update") : DITTO_OK;
 }
 static ditto_status call_fail_update(ditto_replica *self, void *variable)
 {

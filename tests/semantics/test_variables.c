@@ -110,7 +110,7 @@ static ditto_status fill_with_seven(const ditto_tensor *value, size_t first_row,
 {
     (void)first_row;
     atomic_fetch_add(&evaluations, 1);
-    for (size_t i = 0; i < ditto_tensor_count(value); i++)
+    for (size_t i = 0; i < elements_in(value); i++)
         ((float *)value->data)[i] = 7;
     return *(ditto_status *)user;
 }

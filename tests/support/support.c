@@ -60,6 +60,13 @@ ditto_tensor spec_of(const ditto_variable *variable)
     return spec;
 }
 
+ditto_context context_here(void)
+{
+    ditto_context context = DITTO_CONTEXT_INIT;
+    (void)!ditto_get_context(&context);
+    return context;
+}
+
 ditto_variable *iterations_of(const ditto_optimizer *optimizer)
 {
     ditto_optimizer_properties properties = DITTO_OPTIMIZER_PROPERTIES_INIT;

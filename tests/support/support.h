@@ -50,6 +50,15 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);
 
+/* Returns the number of elements of a tensor. */
+static inline size_t elements_in(const ditto_tensor *tensor)
+{
+    return ditto_tensor_bytes(tensor) / ditto_dtype_bytes(tensor->dtype);
+}
+
+/* Returns the context of the calling thread. */
+ditto_context context_here(void);
+
 /* Returns the variable with the number of the optimizer's steps. Any thread may call it. */
 ditto_variable *iterations_of(const ditto_optimizer *optimizer);
 

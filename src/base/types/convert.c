@@ -79,8 +79,8 @@ void dti_to_f64(double *out, ditto_dtype dtype, const void *in, size_t count)
 
 ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out)
 {
-    if (ditto_tensor_count(tensor) != 1)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "%zu elements are not one number", ditto_tensor_count(tensor));
+    if (dti_tensor_count(tensor) != 1)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "%zu elements are not one number", dti_tensor_count(tensor));
     if (convert[tensor->dtype] == NULL)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a %s element is not a real number",
                         ditto_dtype_name(tensor->dtype));

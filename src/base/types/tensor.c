@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-size_t ditto_tensor_count(const ditto_tensor *tensor)
+size_t dti_tensor_count(const ditto_tensor *tensor)
 {
     size_t count = 1;
     if (tensor->rank > DITTO_MAX_RANK)
@@ -23,7 +23,7 @@ size_t ditto_tensor_count(const ditto_tensor *tensor)
 size_t ditto_tensor_bytes(const ditto_tensor *tensor)
 {
     size_t bytes;
-    return dti_multiply(ditto_tensor_count(tensor), ditto_dtype_bytes(tensor->dtype), &bytes) ? bytes : 0;
+    return dti_multiply(dti_tensor_count(tensor), ditto_dtype_bytes(tensor->dtype), &bytes) ? bytes : 0;
 }
 
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)

@@ -84,6 +84,10 @@ bool dti_multiply(size_t a, size_t b, size_t *product);
  *   DITTO_ERR_RANGE    the size is more than PTRDIFF_MAX */
 ditto_status dti_buffer_bytes(size_t count, ditto_dtype dtype, size_t *bytes);
 
+/* Returns the number of elements: the product of the dimensions, 1 for a scalar. It is also 0 if the product
+ * overflows or the rank is above DITTO_MAX_RANK, because no such array can exist. */
+size_t dti_tensor_count(const ditto_tensor *tensor);
+
 /* Checks dtype, rank and shape, and sets *bytes to the size of the tensor.
  *   DITTO_ERR_INVALID  the rank is above DITTO_MAX_RANK or was not set, or the dtype is unknown
  *   DITTO_ERR_RANGE    the size, with each dimension of 0 counted as 1, is more than PTRDIFF_MAX */

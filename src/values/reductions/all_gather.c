@@ -51,7 +51,7 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
     void *data, *parts;
     DTI_TRY(dti_gather_shape(part, n, axis, out));
     for (uint32_t i = 0; i < n; i++)
-        counts[i] = ditto_tensor_count(&part[i]);
+        counts[i] = dti_tensor_count(&part[i]);
     size_t bytes = ditto_tensor_bytes(out);
     DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE, &data));
     out->data = data;

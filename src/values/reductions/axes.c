@@ -81,7 +81,7 @@ ditto_status dti_column_plan(struct dti_column *c)
         c->start[i + 1] = c->start[i] + rows;
     }
     c->rows = c->start[c->parts];
-    c->kept = ditto_tensor_count(&c->result);
+    c->kept = dti_tensor_count(&c->result);
     c->blocks = c->kept == 0 ? 0 : c->rows / DITTO_BLOCK_ELEMENTS + (c->rows % DITTO_BLOCK_ELEMENTS != 0);
     c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK_ELEMENTS * c->accumulator_bytes);
     c->tiles = c->kept / c->width + (c->kept % c->width != 0);

@@ -173,7 +173,7 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
         size_t first, end;
         if (all->delivery[i].sparse)
             continue;
-        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->num_replicas, r->index, DTI_CACHE_LINE,
+        dti_tree_part(dti_tensor_count(&all->delivery[i].spec), r->num_replicas, r->index, DTI_CACHE_LINE,
                       &first, &end);
         status = deliver_range(all, &all->delivery[i], first, end);
     }

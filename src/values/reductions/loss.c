@@ -43,7 +43,7 @@ static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_
                   double *out)
 {
     size_t element_bytes = ditto_dtype_bytes(losses->dtype),
-           row_count = ditto_tensor_count(losses) / losses->shape[0];
+           row_count = dti_tensor_count(losses) / losses->shape[0];
     dti_to_f64(out, losses->dtype, (const char *)losses->data + first * element_bytes, count);
     for (size_t i = 0; weights != NULL && i < count; i++) {
         size_t at = weights->rank == 0              ? 0
@@ -64,7 +64,7 @@ static double sum_blocks(const ditto_tensor *losses, const ditto_tensor *weights
         double left = sum_blocks(losses, weights, first, middle);
         return left + sum_blocks(losses, weights, middle, end);
     }
-    size_t at = first * DITTO_BLOCK_ELEMENTS, remaining = ditto_tensor_count(losses) - at;
+    size_t at = first * DITTO_BLOCK_ELEMENTS, remaining = dti_tensor_count(losses) - at;
     size_t count = remaining < DITTO_BLOCK_ELEMENTS ? remaining : DITTO_BLOCK_ELEMENTS;
     weigh(losses, weights, at, count, block);
     dti_fold_rows(dti_kernel_of(DITTO_F64, DITTO_SUM), block, count, 1, sizeof *block);
@@ -87,24 +87,11 @@ ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
             "how many there are");
     if (weights != NULL)
         DTI_TRY(check_weights(losses, weights));
-    size_t count = ditto_tensor_count(losses),
+    size_t count = dti_tensor_count(losses),
            blocks = count / DITTO_BLOCK_ELEMENTS + (count % DITTO_BLOCK_ELEMENTS != 0);
     double divisor = global_batch != 0 ? (double)global_batch : (double)losses->shape[0] * r->all_replicas;
     struct dti_fenv saved = dti_fenv_enter();
     *out = blocks != 0 ? sum_blocks(losses, weights, 0, blocks) / divisor : 0;
-    dti_fenv_leave(saved);
-    return DITTO_OK;
-}
-
-ditto_status ditto_scale_regularization(ditto_replica *self, double loss, double *out)
-{
-    DTI_ENTER();
-    struct dti_replica *r;
-    DTI_TRY(dti_self(self, &r));
-    DTI_TRY(dti_not_null(out, "out"));
-    /* A subnormal result is not flushed to zero, even if the host has set that mode. */
-    struct dti_fenv saved = dti_fenv_enter();
-    *out = loss / r->all_replicas;
     dti_fenv_leave(saved);
     return DITTO_OK;
 }

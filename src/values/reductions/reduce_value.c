@@ -126,7 +126,7 @@ static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, 
     out->plain.device = 0;
     DTI_TRY(dti_value_allocate(out));
     struct elementwise e = { op, part, dti_team_tree(dti_team_of(strategy)), out->plain.data };
-    size_t count = ditto_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
+    size_t count = dti_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
     return dti_share(dti_team_of(strategy), bytes * n, count, DTI_CACHE_LINE, reduce_elements, &e);
 }
 

@@ -242,7 +242,7 @@ static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
                                                  : &dti_sync_on_read_kind;
     v->spec = *spec;
     v->spec.data = NULL;
-    v->count = ditto_tensor_count(spec);
+    v->count = dti_tensor_count(spec);
     v->bytes = ditto_tensor_bytes(spec);
     v->aggregation = o->aggregation != DITTO_AGGREGATE_DEFAULT ? o->aggregation : DITTO_AGGREGATE_NONE;
     v->wants_copies = o->copies == DITTO_COPIES_PER_REPLICA;

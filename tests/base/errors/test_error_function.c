@@ -68,7 +68,7 @@ static ditto_value *value;
     X(ditto_iterator_stats, (NULL, 0, NULL))                                                      \
     X(ditto_limits_read, (NULL))                                                                  \
     X(ditto_average_loss, (NULL, NULL, NULL, 0, NULL))                                            \
-    X(ditto_scale_regularization, (NULL, 0, NULL))                                                \
+    X(ditto_get_context, (NULL))                                                                  \
     X(ditto_merge_call, (NULL, NULL, NULL, NULL, 0, NULL))                                        \
     X(ditto_variable_update, (NULL, NULL, NULL, NULL, 0, NULL, NULL))                             \
     X(ditto_update, (NULL, NULL, NULL, NULL, NULL, 0, NULL))                                      \

@@ -268,7 +268,8 @@ struct closing {
     ditto_variable *variable; /* of `other` */
     ditto_strategy *current;  /* the result of ditto_get_strategy */
     int closed;
-    bool is_cross, is_replica;
+    bool is_replica;
+    ditto_context_kind context;
     double quotient;
     ditto_status scope, plain_scope, run, read, destroy;
 };
@@ -294,7 +295,7 @@ static void close_calls(void *user, void *position)
     (void)position;
     c->closed++;
     c->quotient = third_of(2);
-    c->is_cross = ditto_in_cross_replica_context() != 0;
+    c->context = context_here().kind;
     c->is_replica = ditto_get_replica_context() != NULL;
     c->current = ditto_get_strategy();
     c->scope = ditto_strategy_scope_enter(c->other);
@@ -342,7 +343,8 @@ static void try_close(uint32_t n, uint32_t pipelines, bool strategy_first, bool 
         assert_ok(ditto_strategy_scope_leave(c.other));
     assert_int_equal(c.closed, pipelines);
     assert_true(c.quotient == exact);
-    assert_true(!c.is_cross && !c.is_replica && c.current == (strategy_first ? c.plain : s));
+    assert_true(c.context == DITTO_CONTEXT_NONE && !c.is_replica &&
+                c.current == (strategy_first ? c.plain : s));
     assert_true(c.scope == DITTO_ERR_CONTEXT && c.plain_scope == DITTO_ERR_CONTEXT);
     assert_true(c.run == DITTO_ERR_CONTEXT && c.read == DITTO_ERR_CONTEXT && c.destroy == DITTO_ERR_CONTEXT);
     if (!strategy_first)

@@ -66,7 +66,7 @@ static ditto_status note_and_add(const ditto_tensor *copy, const ditto_tensor *a
                                  void *user, ditto_tensor *result)
 {
     struct inside *in = user;
-    in->at[ditto_get_update_replica()] = copy->data;
+    in->at[context_here().update_replica] = copy->data;
     return add_argument(copy, arguments, count, NULL, result);
 }
 
@@ -283,7 +283,7 @@ static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arg
 {
     (void)arguments, (void)count, (void)result;
     ((struct large *)user)->called++;
-    *(char *)copy->data = (char)ditto_get_update_replica();
+    *(char *)copy->data = (char)context_here().update_replica;
     return DITTO_OK;
 }
 

@@ -365,7 +365,7 @@ static ditto_status add_component(const ditto_tensor *copy, const ditto_tensor *
                                   void *user, ditto_tensor *result)
 {
     struct adding_component *a = user;
-    bool first = ditto_get_update_replica() == (int)a->of;
+    bool first = context_here().update_replica == a->of;
     for (int ms = 0; !first && !a->is_added && ms < 60000; ms++)
         sleep_ms(1);
     ditto_status status = add_argument(copy, arguments, count, NULL, result);

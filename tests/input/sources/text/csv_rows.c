@@ -52,7 +52,7 @@ ditto_status collect(const ditto_tensor *row, void *state)
             add(r, "|", 1);
             continue;
         }
-        for (size_t i = 0; i < ditto_tensor_count(&row[k]); i++) {
+        for (size_t i = 0; i < elements_in(&row[k]); i++) {
             char value[64];
             add(r, value, (size_t)print_value(value, sizeof value, &row[k], i));
             add(r, "|", 1);
