@@ -91,48 +91,33 @@ typedef struct ditto_destination {
     uint32_t replica; /**< id of the only destination, if `of` is NULL */
 } ditto_destination;
 
-/** Reduces a value over replicas, without axes, into a mirrored value with a copy at each destination. The
- *  value or variable that names the destinations is not changed.
+/** Reduces values over replicas, without axes, each into a mirrored value with a copy at each of its
+ *  destinations. The value or variable that names the destinations is not changed. All values together take
+ *  one meeting.
  *
  *  Slices become dense if they are reduced to a variable, or have dense_rows. The result then is an array of
  *  zeros to which their rows are added. Rows of one index are combined as in ditto_strategy_merge_slices, and
  *  MEAN divides by N. Other slices stay slices, as with ditto_strategy_reduce.
  *
- *  @param strategy     the strategy
- *  @param op           SUM, MEAN, MIN, MAX or PROD
- *  @param value        the value; not a nest
- *  @param destination  the destinations
- *  @param out          [out] the mirrored value, or slices
+ *  @param strategy      the strategy
+ *  @param op            SUM, MEAN, MIN, MAX or PROD
+ *  @param values        [num_values] the values; no nests
+ *  @param destinations  [num_values] the destinations of each value
+ *  @param num_values    number of values
+ *  @param out           [out] [num_values] the mirrored values, or slices; after an error none is set
  *  @return DITTO_OK, an error of ditto_strategy_reduce, or one of:
- *  @retval DITTO_ERR_INVALID  value is a nest; destination.of is neither a per-replica value, nor a mirrored
- *                             value, nor a variable
+ *  @retval DITTO_ERR_INVALID  a value is a nest; destination.of is neither a per-replica value, nor a
+ *                             mirrored value, nor a variable; num_values is 0
  *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica; an index of the slices is not a
  *                             row of the variable; the size of the dense array overflows
  *  @retval DITTO_ERR_SHAPE    the length of the slices' rows does not fit the variable
  *  @par Cost
- *  That of ditto_strategy_reduce, and one copy of the result for each further destination. */
+ *  One run for all values, in which each element is read once from each replica, and one copy of each result
+ *  for each further destination. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op,
-                                                                const ditto_value *value,
-                                                                ditto_destination destination,
-                                                                ditto_value **out);
-
-/** Reduces several values as ditto_strategy_reduce_to does. The results are those of one call for each value,
- *  in order. All of them together take one meeting.
- *
- *  @param strategy      the strategy
- *  @param op            SUM, MEAN, MIN, MAX or PROD
- *  @param values        [num_values] the values
- *  @param destinations  [num_values] the destinations of each value
- *  @param num_values    number of values
- *  @param out           [out] [num_values] the results; after an error none is set
- *  @return DITTO_OK, an error of ditto_strategy_reduce_to, or:
- *  @retval DITTO_ERR_INVALID  num_values is 0
- *  @par Cost
- *  One run for all values, in which each element is read once from each replica. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
-                                                                      const ditto_value *const *values,
-                                                                      const ditto_destination *destinations,
-                                                                      uint32_t num_values, ditto_value **out);
+                                                                const ditto_value *const *values,
+                                                                const ditto_destination *destinations,
+                                                                uint32_t num_values, ditto_value **out);
 
 /** Copies a tensor to each destination.
  *

@@ -128,7 +128,8 @@ ditto_status call_reduce_to(struct waiting *w)
 {
     ditto_value *made;
     ditto_destination first = { .replica = 0 };
-    ditto_status status = ditto_strategy_reduce_to(w->strategy, DITTO_MEAN, w->value, first, &made);
+    ditto_status status = ditto_strategy_reduce_to(w->strategy, DITTO_MEAN,
+                                                   (const ditto_value *[]){ w->value }, &first, 1, &made);
     return drop_made(status, made);
 }
 

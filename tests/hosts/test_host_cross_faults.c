@@ -190,7 +190,9 @@ static ditto_status reduces_to_another_replica(struct test_host *host)
     DITTO_TRY(ditto_strategy_value_from_slices(strategy, of_both, 0, &slices));
     for (int i = 0; i < TRIALS; i++) {
         ditto_destination to = { .replica = host->host == 1 };
-        DITTO_TRY(expect(host, ditto_strategy_reduce_to(strategy, DITTO_SUM, slices, to, &reduced),
+        DITTO_TRY(expect(host,
+                         ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ slices }, &to,
+                                                  1, &reduced),
                          DITTO_ERR_DIVERGED, "ditto_strategy_reduce_to"));
         DITTO_TRY(works(host, strategy, v));
     }

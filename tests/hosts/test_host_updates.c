@@ -122,8 +122,8 @@ static ditto_status use_slices(ditto_strategy *strategy, struct program *p)
         DITTO_TRY(ditto_value_destroy(merged));
         DITTO_TRY(ditto_strategy_merge_slices(strategy, joined, &merged));
         DITTO_TRY(note_slices(strategy, p, merged));
-        DITTO_TRY(
-            ditto_strategy_reduce_to(strategy, DITTO_SUM, rows, (ditto_destination){ .replica = 0 }, &dense));
+        DITTO_TRY(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ rows },
+                                           &(ditto_destination){ .replica = 0 }, 1, &dense));
         if (ditto_strategy_first_local_replica(strategy) == 0) {
             DITTO_TRY(ditto_value_component(dense, 0, &component));
             note_cross(strategy, p, component.data, ditto_tensor_bytes(&component));

@@ -374,7 +374,8 @@ static void components_of_values_are_on_their_replicas_nodes(void **state)
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_strategy_value_from_function(s, give_rows, memory, &made));
         assert_ok(ditto_strategy_run_values(s, echo_rows, NULL, made, NULL, &returned));
-        assert_ok(ditto_strategy_reduce_to(s, DITTO_SUM, made, (ditto_destination){ .of = made }, &reduced));
+        assert_ok(ditto_strategy_reduce_to(s, DITTO_SUM, (const ditto_value *[]){ made },
+                                           &(ditto_destination){ .of = made }, 1, &reduced));
         expect_components_on_nodes(s, made);
         expect_components_on_nodes(s, returned);
         expect_components_on_nodes(s, reduced);

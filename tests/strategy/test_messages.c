@@ -204,8 +204,8 @@ static ditto_status batch_null(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out[2];
     ditto_destination places[2] = { { .replica = 0 }, { .replica = 0 } };
-    ditto_status status = ditto_strategy_batch_reduce_to(
-        s, DITTO_MEAN, (const ditto_value *const[]){ one, NULL }, places, 2, out);
+    ditto_status status = ditto_strategy_reduce_to(s, DITTO_MEAN, (const ditto_value *const[]){ one, NULL },
+                                                   places, 2, out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -214,8 +214,8 @@ static ditto_status batch_destination(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out[2];
     ditto_destination places[2] = { { .replica = 0 }, { .replica = 9 } };
-    ditto_status status = ditto_strategy_batch_reduce_to(
-        s, DITTO_MEAN, (const ditto_value *const[]){ one, one }, places, 2, out);
+    ditto_status status = ditto_strategy_reduce_to(s, DITTO_MEAN, (const ditto_value *const[]){ one, one },
+                                                   places, 2, out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }

@@ -130,9 +130,8 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
     return DITTO_OK;
 }
 
-static ditto_status batch_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
-                                    const ditto_destination *destinations, uint32_t num_values,
-                                    ditto_value **out)
+static ditto_status reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                              const ditto_destination *destinations, uint32_t num_values, ditto_value **out)
 {
     DTI_TRY(dti_not_null(values, "values"));
     DTI_TRY(dti_not_null(destinations, "destinations"));
@@ -147,36 +146,16 @@ static ditto_status batch_reduce_to(ditto_strategy *strategy, ditto_op op, const
     return dti_reduce_to_destinations(strategy, op, values, destinations, num_values, out);
 }
 
-ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
-                                            const ditto_value *const *values,
-                                            const ditto_destination *destinations, uint32_t num_values,
-                                            ditto_value **out)
+ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                                      const ditto_destination *destinations, uint32_t num_values,
+                                      ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     uint64_t begin = dti_cross_begin(dti_team_of(strategy));
     return dti_cross_tell(dti_team_of(strategy), begin,
-                          batch_reduce_to(strategy, op, values, destinations, num_values, out));
-}
-
-static ditto_status reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
-                              ditto_destination destinations, ditto_value **out)
-{
-    DTI_LEAVES_GATES(held);
-    DTI_TRY(check(strategy, value, out, &held));
-    DTI_TRY(check_destinations(strategy, &destinations, &held));
-    return dti_reduce_to_destinations(strategy, op, &value, &destinations, 1, out);
-}
-
-ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
-                                      ditto_destination destinations, ditto_value **out)
-{
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
-    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), begin, reduce_to(strategy, op, value, destinations, out));
+                          reduce_to(strategy, op, values, destinations, num_values, out));
 }
 
 static uint64_t hash_of(const ditto_tensor *tensor, size_t bytes)

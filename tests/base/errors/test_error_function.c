@@ -29,195 +29,194 @@ static ditto_value *value;
     X(ditto_value_destroy, (value))         \
     X(ditto_set_default, (NULL))
 
-#define EVERYWHERE(X)                                                                             \
-    X(ditto_barrier, (NULL, NULL))                                                                \
-    X(ditto_all_reduce, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                        \
-    X(ditto_all_reduce_tensor, (NULL, NULL, NULL, DITTO_SUM, NULL))                               \
-    X(ditto_all_reduce_list, (NULL, NULL, 0, DITTO_SUM, NULL))                                    \
-    X(ditto_all_reduce_with, (NULL, NULL, NULL, 0, 0, NULL, NULL, NULL))                          \
-    X(ditto_all_reduce_through, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL, NULL))    \
-    X(ditto_reduce_to_root, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, 0, NULL))                 \
-    X(ditto_broadcast_from_root, (NULL, NULL, 0, DITTO_F64, 0, NULL))                             \
-    X(ditto_reduce_scatter, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                    \
-    X(ditto_reduce_scatter_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, DITTO_SUM, NULL))          \
-    X(ditto_all_gather, (NULL, NULL, NULL, 0, DITTO_F64, NULL))                                   \
-    X(ditto_all_gather_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, NULL))                         \
-    X(ditto_block_sum, (NULL, NULL, NULL, 0, 0, NULL))                                            \
-    X(ditto_block_sum_with, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                         \
-    X(ditto_block_dot, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                              \
-    X(ditto_barrier_start, (NULL, NULL, NULL))                                                    \
-    X(ditto_dataset_spec, (NULL, NULL))                                                           \
-    X(ditto_dataset_reduce, (NULL, NULL, NULL, 0))                                                \
-    X(ditto_parallel_for, (NULL, NULL, NULL, 0, 0, 0, 0))                                         \
-    X(ditto_parallel_for_2d, (NULL, NULL, NULL, NULL, NULL, 0))                                   \
-    X(ditto_parallel_reduce, (NULL, NULL, NULL, 0, 0, 0, DITTO_F32, DITTO_SUM, 0, NULL))          \
-    X(ditto_on_logical_device, (NULL, 0, NULL, NULL))                                             \
-    X(ditto_join, (NULL))                                                                         \
-    X(ditto_split, (NULL, NULL, NULL, 0, NULL))                                                   \
-    X(ditto_replicate, (NULL, NULL, NULL))                                                        \
-    X(ditto_assign_to_logical_device, (NULL, NULL, 0, NULL))                                      \
-    X(ditto_strategy_iterate, (NULL, NULL, NULL, NULL))                                           \
-    X(ditto_input_per_replica_batch, (NULL, 0, NULL))                                             \
-    X(ditto_strategy_iterate_from_function, (NULL, NULL, NULL, NULL, NULL))                       \
-    X(ditto_iterator_spec, (NULL, NULL))                                                          \
-    X(ditto_next, (NULL, NULL, NULL))                                                             \
-    X(ditto_next_as_optional, (NULL, NULL, NULL, NULL))                                           \
-    X(ditto_iterator_next, (NULL, NULL))                                                          \
-    X(ditto_iterator_next_as_optional, (NULL, NULL, NULL))                                        \
-    X(ditto_iterator_save, (NULL, NULL, NULL))                                                    \
-    X(ditto_iterator_stats, (NULL, 0, NULL))                                                      \
-    X(ditto_limits_read, (NULL))                                                                  \
-    X(ditto_average_loss, (NULL, NULL, NULL, 0, NULL))                                            \
-    X(ditto_get_context, (NULL))                                                                  \
-    X(ditto_merge_call, (NULL, NULL, NULL, NULL, 0, NULL))                                        \
-    X(ditto_variable_update, (NULL, NULL, NULL, NULL, 0, NULL, NULL))                             \
-    X(ditto_update, (NULL, NULL, NULL, NULL, NULL, 0, NULL))                                      \
-    X(ditto_optimizer_create, (NULL, 0, NULL, NULL))                                              \
-    X(ditto_optimizer_slot, (NULL, 0, NULL, NULL))                                                \
-    X(ditto_optimizer_info, (NULL, NULL))                                                         \
-    X(ditto_apply, (NULL, NULL, NULL, NULL))                                                      \
-    X(ditto_apply_start, (NULL, NULL, 0, 0, NULL, NULL))                                          \
-    X(ditto_apply_finish, (NULL, NULL, NULL))                                                     \
-    X(ditto_all_reduce_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))            \
-    X(ditto_reduce_scatter_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))        \
-    X(ditto_all_gather_start, (NULL, NULL, NULL, 0, DITTO_F64, NULL, NULL))                       \
-    X(ditto_wait, (NULL, NULL, NULL))                                                             \
-    X(ditto_test, (NULL, NULL))                                                                   \
-    X(ditto_abandon, (NULL, 0))                                                                   \
-    X(ditto_placement_create, (NULL, NULL, NULL))                                                 \
-    X(ditto_placement_get, (NULL, 0, 0, NULL))                                                    \
-    X(ditto_placement_lookup_replicas, (NULL, 0, NULL, NULL))                                     \
-    X(ditto_placement_write, (NULL, NULL, 0, NULL))                                               \
-    X(ditto_placement_read, (NULL, NULL, 0, NULL))                                                \
-    X(ditto_queue_create, (NULL, NULL))                                                           \
-    X(ditto_queue_put, (NULL, 0, NULL, 0, 0))                                                     \
-    X(ditto_queue_claim, (NULL, 0, 0, 0, NULL, NULL))                                             \
-    X(ditto_queue_publish, (NULL, 0, 0, NULL, 0))                                                 \
-    X(ditto_queue_fail, (NULL, 0, 0, 0, NULL))                                                    \
-    X(ditto_queue_abandon, (NULL, 0))                                                             \
-    X(ditto_queue_get, (NULL, 0, NULL))                                                           \
-    X(ditto_queue_close, (NULL))                                                                  \
-    X(ditto_queue_stats, (NULL, NULL))                                                            \
-    X(ditto_random_of, (NULL, 0, NULL))                                                           \
-    X(ditto_strategy_reduce, (NULL, DITTO_SUM, NULL, NULL, 0, NULL))                              \
-    X(ditto_strategy_reduce_f64, (NULL, DITTO_SUM, NULL, NULL))                                   \
-    X(ditto_strategy_merge_slices, (NULL, NULL, NULL))                                            \
-    X(ditto_strategy_reduce_to, (NULL, DITTO_SUM, NULL, (ditto_destination){ .of = NULL }, NULL)) \
-    X(ditto_strategy_batch_reduce_to, (NULL, DITTO_SUM, NULL, NULL, 0, NULL))                     \
-    X(ditto_strategy_broadcast_to, (NULL, NULL, (ditto_destination){ .of = NULL }, NULL))         \
-    X(ditto_strategy_gather, (NULL, NULL, 0, NULL))                                               \
-    X(ditto_all_gather_tensor, (NULL, NULL, 0, NULL))                                             \
-    X(ditto_alloc, (NULL, 0, 0, NULL))                                                            \
-    X(ditto_free, (NULL, NULL))                                                                   \
-    X(ditto_fail, (NULL, 0, "wrong"))                                                             \
-    X(ditto_scatter, (NULL, NULL, 0, NULL))                                                       \
-    X(ditto_lookup, (NULL, NULL, NULL, 0, NULL))                                                  \
-    X(ditto_variable_scatter, (NULL, 0, NULL))                                                    \
-    X(ditto_variable_lookup, (NULL, NULL, 0, NULL, 0))                                            \
-    X(ditto_strategy_run_values, (NULL, NULL, NULL, NULL, NULL, NULL))                            \
-    X(ditto_strategy_run_steps, (NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL))                    \
-    X(ditto_argument, (NULL, NULL, NULL))                                                         \
-    X(ditto_return, (NULL, NULL, NULL))                                                           \
-    X(ditto_return_f64, (NULL, NULL, 0))                                                          \
-    X(ditto_return_variable, (NULL, NULL, NULL))                                                  \
-    X(ditto_return_slices, (NULL, NULL, NULL, 0))                                                 \
-    X(ditto_cluster_create, (NULL, NULL, NULL))                                                   \
-    X(ditto_function_register, (NULL, NULL, NULL))                                                \
-    X(ditto_function_unregister, (NULL))                                                          \
-    X(ditto_coordinator_create, (NULL, NULL, NULL))                                               \
-    X(ditto_coordinator_schedule, (NULL, NULL, NULL, NULL, NULL))                                 \
-    X(ditto_coordinator_join, (NULL))                                                             \
-    X(ditto_coordinator_done, (NULL, NULL))                                                       \
-    X(ditto_coordinator_worker_info, (NULL, 0, NULL))                                             \
-    X(ditto_coordinator_values_from_function, (NULL, NULL, NULL, NULL))                           \
-    X(ditto_coordinator_datasets_from_function, (NULL, NULL, NULL, NULL, NULL))                   \
-    X(ditto_remote_fetch, (NULL, NULL))                                                           \
-    X(ditto_remote_test, (NULL, NULL))                                                            \
-    X(ditto_remote_cancel, (NULL))                                                                \
-    X(ditto_worker_value, (NULL, NULL, NULL))                                                     \
-    X(ditto_coordinator_stats, (NULL, NULL))                                                      \
-    X(ditto_optimizer_staleness, (NULL, NULL))                                                    \
-    X(ditto_worker_iterator, (NULL, NULL, NULL))                                                  \
-    X(ditto_coordinator_shared_dataset, (NULL, NULL, NULL, NULL))                                 \
-    X(ditto_shared_dataset_next, (NULL, NULL, NULL))                                              \
-    X(ditto_shared_dataset_save, (NULL, NULL, NULL))                                              \
-    X(ditto_pull, (NULL, NULL, NULL, NULL))                                                       \
-    X(ditto_pull_rows, (NULL, NULL, NULL, 0, NULL, NULL))                                         \
-    X(ditto_optimizer_steps, (NULL, NULL, NULL))                                                  \
-    X(ditto_exchange, (NULL, NULL, 0, NULL))                                                      \
-    X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                               \
-    X(ditto_all_reduce_slices_into, (NULL, NULL, NULL, 0, DITTO_SUM, NULL))                       \
-    X(ditto_dataset_from_range, (0, 0, 0, NULL))                                                  \
-    X(ditto_dataset_from_arrays, (NULL, 0, NULL))                                                 \
-    X(ditto_dataset_from_generator, (NULL, NULL, 0, NULL))                                        \
-    X(ditto_dataset_from_text, (NULL, NULL, NULL))                                                \
-    X(ditto_dataset_from_csv, (NULL, NULL, 0, NULL, NULL))                                        \
-    X(ditto_dataset_from_tfrecord, (NULL, NULL, NULL))                                            \
-    X(ditto_dataset_from_fixed, (NULL, NULL, 0, NULL, NULL))                                      \
-    X(ditto_dataset_from_npy, (NULL, 0, NULL))                                                    \
-    X(ditto_strategy_create, (0, NULL, NULL))                                                     \
-    X(ditto_strategy_run, (NULL, NULL, NULL))                                                     \
-    X(ditto_strategy_scope_enter, (NULL))                                                         \
-    X(ditto_strategy_scope_leave, (NULL))                                                         \
-    X(ditto_strategy_replica_info, (NULL, 0, NULL))                                               \
-    X(ditto_strategy_device_info, (NULL, 0, 0, NULL))                                             \
-    X(ditto_strategy_describe, (NULL, NULL, 0, NULL))                                             \
-    X(ditto_topology_create, (NULL, NULL))                                                        \
-    X(ditto_topology_count, (NULL, NULL))                                                         \
-    X(ditto_topology_pu, (NULL, 0, NULL))                                                         \
-    X(ditto_topology_caches, (NULL, 0, NULL, NULL))                                               \
-    X(ditto_topology_node, (NULL, 0, NULL))                                                       \
-    X(ditto_strategy_trace_start, (NULL, NULL))                                                   \
-    X(ditto_strategy_trace_stop, (NULL))                                                          \
-    X(ditto_strategy_operation_stats, (NULL, 0, NULL))                                            \
-    X(ditto_strategy_trace_describe, (NULL, NULL, 0, NULL))                                       \
-    X(ditto_strategy_trace_write, (NULL, NULL))                                                   \
-    X(ditto_dataset_map, (NULL, NULL, NULL, NULL, NULL))                                          \
-    X(ditto_dataset_filter, (NULL, NULL, NULL, NULL))                                             \
-    X(ditto_dataset_shuffle, (NULL, NULL, NULL))                                                  \
-    X(ditto_dataset_repeat, (NULL, 0, NULL))                                                      \
-    X(ditto_dataset_take, (NULL, 0, NULL))                                                        \
-    X(ditto_dataset_skip, (NULL, 0, NULL))                                                        \
-    X(ditto_dataset_shard, (NULL, 0, 0, NULL))                                                    \
-    X(ditto_dataset_zip, (NULL, 0, NULL))                                                         \
-    X(ditto_dataset_concatenate, (NULL, 0, NULL))                                                 \
-    X(ditto_dataset_interleave, (NULL, 0, 0, 0, NULL))                                            \
-    X(ditto_dataset_batch, (NULL, 0, 0, NULL))                                                    \
-    X(ditto_dataset_unbatch, (NULL, NULL))                                                        \
-    X(ditto_dataset_prefetch, (NULL, 0, NULL))                                                    \
-    X(ditto_strategy_tuning, (NULL, NULL))                                                        \
-    X(ditto_strategy_choice, (NULL, 0, 0, 0, NULL))                                               \
-    X(ditto_strategy_value, (NULL, NULL, NULL))                                                   \
-    X(ditto_strategy_value_from_function, (NULL, NULL, NULL, NULL))                               \
-    X(ditto_strategy_value_from_tensors, (NULL, NULL, 0, NULL))                                   \
-    X(ditto_strategy_value_from_slices, (NULL, NULL, 0, NULL))                                    \
-    X(ditto_variable_value, (NULL, NULL))                                                         \
-    X(ditto_variable_assign_value, (NULL, DITTO_ASSIGN, NULL))                                    \
-    X(ditto_strategy_nest, (NULL, NULL, NULL, 0, NULL))                                           \
-    X(ditto_strategy_regroup, (NULL, NULL, 0, NULL))                                              \
-    X(ditto_value_info, (NULL, NULL))                                                             \
-    X(ditto_value_tensor, (NULL, NULL))                                                           \
-    X(ditto_value_f64, (NULL, NULL))                                                              \
-    X(ditto_value_component, (NULL, 0, NULL))                                                     \
-    X(ditto_value_slices, (NULL, 0, NULL, NULL))                                                  \
-    X(ditto_value_member, (NULL, NULL, NULL))                                                     \
-    X(ditto_value_select, (NULL, 0, NULL))                                                        \
-    X(ditto_strategy_local_results, (NULL, NULL, NULL, NULL))                                     \
-    X(ditto_local, (NULL, NULL, NULL))                                                            \
-    X(ditto_variable_create, (NULL, NULL, NULL, NULL))                                            \
-    X(ditto_variable_spec, (NULL, NULL))                                                          \
-    X(ditto_variable_info, (NULL, NULL))                                                          \
-    X(ditto_variable_shard, (NULL, 0, NULL))                                                      \
-    X(ditto_variable_describe, (NULL, NULL, 0, NULL))                                             \
-    X(ditto_strategy_parameter_devices, (NULL, NULL, 0, NULL))                                    \
-    X(ditto_strategy_variables, (NULL, NULL, 0, NULL))                                            \
-    X(ditto_strategy_held_values, (NULL, NULL, 0, NULL, NULL))                                    \
-    X(ditto_variable_read, (NULL, NULL, 0))                                                       \
-    X(ditto_variable_assign, (NULL, DITTO_ASSIGN, NULL, 0))                                       \
-    X(ditto_variable_component, (NULL, 0, NULL))                                                  \
-    X(ditto_create_variable, (NULL, NULL, NULL, NULL))                                            \
-    X(ditto_read, (NULL, NULL, NULL))                                                             \
-    X(ditto_component, (NULL, NULL, NULL))                                                        \
+#define EVERYWHERE(X)                                                                          \
+    X(ditto_barrier, (NULL, NULL))                                                             \
+    X(ditto_all_reduce, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                     \
+    X(ditto_all_reduce_tensor, (NULL, NULL, NULL, DITTO_SUM, NULL))                            \
+    X(ditto_all_reduce_list, (NULL, NULL, 0, DITTO_SUM, NULL))                                 \
+    X(ditto_all_reduce_with, (NULL, NULL, NULL, 0, 0, NULL, NULL, NULL))                       \
+    X(ditto_all_reduce_through, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL, NULL)) \
+    X(ditto_reduce_to_root, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, 0, NULL))              \
+    X(ditto_broadcast_from_root, (NULL, NULL, 0, DITTO_F64, 0, NULL))                          \
+    X(ditto_reduce_scatter, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                 \
+    X(ditto_reduce_scatter_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, DITTO_SUM, NULL))       \
+    X(ditto_all_gather, (NULL, NULL, NULL, 0, DITTO_F64, NULL))                                \
+    X(ditto_all_gather_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, NULL))                      \
+    X(ditto_block_sum, (NULL, NULL, NULL, 0, 0, NULL))                                         \
+    X(ditto_block_sum_with, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                      \
+    X(ditto_block_dot, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                           \
+    X(ditto_barrier_start, (NULL, NULL, NULL))                                                 \
+    X(ditto_dataset_spec, (NULL, NULL))                                                        \
+    X(ditto_dataset_reduce, (NULL, NULL, NULL, 0))                                             \
+    X(ditto_parallel_for, (NULL, NULL, NULL, 0, 0, 0, 0))                                      \
+    X(ditto_parallel_for_2d, (NULL, NULL, NULL, NULL, NULL, 0))                                \
+    X(ditto_parallel_reduce, (NULL, NULL, NULL, 0, 0, 0, DITTO_F32, DITTO_SUM, 0, NULL))       \
+    X(ditto_on_logical_device, (NULL, 0, NULL, NULL))                                          \
+    X(ditto_join, (NULL))                                                                      \
+    X(ditto_split, (NULL, NULL, NULL, 0, NULL))                                                \
+    X(ditto_replicate, (NULL, NULL, NULL))                                                     \
+    X(ditto_assign_to_logical_device, (NULL, NULL, 0, NULL))                                   \
+    X(ditto_strategy_iterate, (NULL, NULL, NULL, NULL))                                        \
+    X(ditto_input_per_replica_batch, (NULL, 0, NULL))                                          \
+    X(ditto_strategy_iterate_from_function, (NULL, NULL, NULL, NULL, NULL))                    \
+    X(ditto_iterator_spec, (NULL, NULL))                                                       \
+    X(ditto_next, (NULL, NULL, NULL))                                                          \
+    X(ditto_next_as_optional, (NULL, NULL, NULL, NULL))                                        \
+    X(ditto_iterator_next, (NULL, NULL))                                                       \
+    X(ditto_iterator_next_as_optional, (NULL, NULL, NULL))                                     \
+    X(ditto_iterator_save, (NULL, NULL, NULL))                                                 \
+    X(ditto_iterator_stats, (NULL, 0, NULL))                                                   \
+    X(ditto_limits_read, (NULL))                                                               \
+    X(ditto_average_loss, (NULL, NULL, NULL, 0, NULL))                                         \
+    X(ditto_get_context, (NULL))                                                               \
+    X(ditto_merge_call, (NULL, NULL, NULL, NULL, 0, NULL))                                     \
+    X(ditto_variable_update, (NULL, NULL, NULL, NULL, 0, NULL, NULL))                          \
+    X(ditto_update, (NULL, NULL, NULL, NULL, NULL, 0, NULL))                                   \
+    X(ditto_optimizer_create, (NULL, 0, NULL, NULL))                                           \
+    X(ditto_optimizer_slot, (NULL, 0, NULL, NULL))                                             \
+    X(ditto_optimizer_info, (NULL, NULL))                                                      \
+    X(ditto_apply, (NULL, NULL, NULL, NULL))                                                   \
+    X(ditto_apply_start, (NULL, NULL, 0, 0, NULL, NULL))                                       \
+    X(ditto_apply_finish, (NULL, NULL, NULL))                                                  \
+    X(ditto_all_reduce_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))         \
+    X(ditto_reduce_scatter_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))     \
+    X(ditto_all_gather_start, (NULL, NULL, NULL, 0, DITTO_F64, NULL, NULL))                    \
+    X(ditto_wait, (NULL, NULL, NULL))                                                          \
+    X(ditto_test, (NULL, NULL))                                                                \
+    X(ditto_abandon, (NULL, 0))                                                                \
+    X(ditto_placement_create, (NULL, NULL, NULL))                                              \
+    X(ditto_placement_get, (NULL, 0, 0, NULL))                                                 \
+    X(ditto_placement_lookup_replicas, (NULL, 0, NULL, NULL))                                  \
+    X(ditto_placement_write, (NULL, NULL, 0, NULL))                                            \
+    X(ditto_placement_read, (NULL, NULL, 0, NULL))                                             \
+    X(ditto_queue_create, (NULL, NULL))                                                        \
+    X(ditto_queue_put, (NULL, 0, NULL, 0, 0))                                                  \
+    X(ditto_queue_claim, (NULL, 0, 0, 0, NULL, NULL))                                          \
+    X(ditto_queue_publish, (NULL, 0, 0, NULL, 0))                                              \
+    X(ditto_queue_fail, (NULL, 0, 0, 0, NULL))                                                 \
+    X(ditto_queue_abandon, (NULL, 0))                                                          \
+    X(ditto_queue_get, (NULL, 0, NULL))                                                        \
+    X(ditto_queue_close, (NULL))                                                               \
+    X(ditto_queue_stats, (NULL, NULL))                                                         \
+    X(ditto_random_of, (NULL, 0, NULL))                                                        \
+    X(ditto_strategy_reduce, (NULL, DITTO_SUM, NULL, NULL, 0, NULL))                           \
+    X(ditto_strategy_reduce_f64, (NULL, DITTO_SUM, NULL, NULL))                                \
+    X(ditto_strategy_merge_slices, (NULL, NULL, NULL))                                         \
+    X(ditto_strategy_reduce_to, (NULL, DITTO_SUM, NULL, NULL, 0, NULL))                        \
+    X(ditto_strategy_broadcast_to, (NULL, NULL, (ditto_destination){ .of = NULL }, NULL))      \
+    X(ditto_strategy_gather, (NULL, NULL, 0, NULL))                                            \
+    X(ditto_all_gather_tensor, (NULL, NULL, 0, NULL))                                          \
+    X(ditto_alloc, (NULL, 0, 0, NULL))                                                         \
+    X(ditto_free, (NULL, NULL))                                                                \
+    X(ditto_fail, (NULL, 0, "wrong"))                                                          \
+    X(ditto_scatter, (NULL, NULL, 0, NULL))                                                    \
+    X(ditto_lookup, (NULL, NULL, NULL, 0, NULL))                                               \
+    X(ditto_variable_scatter, (NULL, 0, NULL))                                                 \
+    X(ditto_variable_lookup, (NULL, NULL, 0, NULL, 0))                                         \
+    X(ditto_strategy_run_values, (NULL, NULL, NULL, NULL, NULL, NULL))                         \
+    X(ditto_strategy_run_steps, (NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL))                 \
+    X(ditto_argument, (NULL, NULL, NULL))                                                      \
+    X(ditto_return, (NULL, NULL, NULL))                                                        \
+    X(ditto_return_f64, (NULL, NULL, 0))                                                       \
+    X(ditto_return_variable, (NULL, NULL, NULL))                                               \
+    X(ditto_return_slices, (NULL, NULL, NULL, 0))                                              \
+    X(ditto_cluster_create, (NULL, NULL, NULL))                                                \
+    X(ditto_function_register, (NULL, NULL, NULL))                                             \
+    X(ditto_function_unregister, (NULL))                                                       \
+    X(ditto_coordinator_create, (NULL, NULL, NULL))                                            \
+    X(ditto_coordinator_schedule, (NULL, NULL, NULL, NULL, NULL))                              \
+    X(ditto_coordinator_join, (NULL))                                                          \
+    X(ditto_coordinator_done, (NULL, NULL))                                                    \
+    X(ditto_coordinator_worker_info, (NULL, 0, NULL))                                          \
+    X(ditto_coordinator_values_from_function, (NULL, NULL, NULL, NULL))                        \
+    X(ditto_coordinator_datasets_from_function, (NULL, NULL, NULL, NULL, NULL))                \
+    X(ditto_remote_fetch, (NULL, NULL))                                                        \
+    X(ditto_remote_test, (NULL, NULL))                                                         \
+    X(ditto_remote_cancel, (NULL))                                                             \
+    X(ditto_worker_value, (NULL, NULL, NULL))                                                  \
+    X(ditto_coordinator_stats, (NULL, NULL))                                                   \
+    X(ditto_optimizer_staleness, (NULL, NULL))                                                 \
+    X(ditto_worker_iterator, (NULL, NULL, NULL))                                               \
+    X(ditto_coordinator_shared_dataset, (NULL, NULL, NULL, NULL))                              \
+    X(ditto_shared_dataset_next, (NULL, NULL, NULL))                                           \
+    X(ditto_shared_dataset_save, (NULL, NULL, NULL))                                           \
+    X(ditto_pull, (NULL, NULL, NULL, NULL))                                                    \
+    X(ditto_pull_rows, (NULL, NULL, NULL, 0, NULL, NULL))                                      \
+    X(ditto_optimizer_steps, (NULL, NULL, NULL))                                               \
+    X(ditto_exchange, (NULL, NULL, 0, NULL))                                                   \
+    X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                            \
+    X(ditto_all_reduce_slices_into, (NULL, NULL, NULL, 0, DITTO_SUM, NULL))                    \
+    X(ditto_dataset_from_range, (0, 0, 0, NULL))                                               \
+    X(ditto_dataset_from_arrays, (NULL, 0, NULL))                                              \
+    X(ditto_dataset_from_generator, (NULL, NULL, 0, NULL))                                     \
+    X(ditto_dataset_from_text, (NULL, NULL, NULL))                                             \
+    X(ditto_dataset_from_csv, (NULL, NULL, 0, NULL, NULL))                                     \
+    X(ditto_dataset_from_tfrecord, (NULL, NULL, NULL))                                         \
+    X(ditto_dataset_from_fixed, (NULL, NULL, 0, NULL, NULL))                                   \
+    X(ditto_dataset_from_npy, (NULL, 0, NULL))                                                 \
+    X(ditto_strategy_create, (0, NULL, NULL))                                                  \
+    X(ditto_strategy_run, (NULL, NULL, NULL))                                                  \
+    X(ditto_strategy_scope_enter, (NULL))                                                      \
+    X(ditto_strategy_scope_leave, (NULL))                                                      \
+    X(ditto_strategy_replica_info, (NULL, 0, NULL))                                            \
+    X(ditto_strategy_device_info, (NULL, 0, 0, NULL))                                          \
+    X(ditto_strategy_describe, (NULL, NULL, 0, NULL))                                          \
+    X(ditto_topology_create, (NULL, NULL))                                                     \
+    X(ditto_topology_count, (NULL, NULL))                                                      \
+    X(ditto_topology_pu, (NULL, 0, NULL))                                                      \
+    X(ditto_topology_caches, (NULL, 0, NULL, NULL))                                            \
+    X(ditto_topology_node, (NULL, 0, NULL))                                                    \
+    X(ditto_strategy_trace_start, (NULL, NULL))                                                \
+    X(ditto_strategy_trace_stop, (NULL))                                                       \
+    X(ditto_strategy_operation_stats, (NULL, 0, NULL))                                         \
+    X(ditto_strategy_trace_describe, (NULL, NULL, 0, NULL))                                    \
+    X(ditto_strategy_trace_write, (NULL, NULL))                                                \
+    X(ditto_dataset_map, (NULL, NULL, NULL, NULL, NULL))                                       \
+    X(ditto_dataset_filter, (NULL, NULL, NULL, NULL))                                          \
+    X(ditto_dataset_shuffle, (NULL, NULL, NULL))                                               \
+    X(ditto_dataset_repeat, (NULL, 0, NULL))                                                   \
+    X(ditto_dataset_take, (NULL, 0, NULL))                                                     \
+    X(ditto_dataset_skip, (NULL, 0, NULL))                                                     \
+    X(ditto_dataset_shard, (NULL, 0, 0, NULL))                                                 \
+    X(ditto_dataset_zip, (NULL, 0, NULL))                                                      \
+    X(ditto_dataset_concatenate, (NULL, 0, NULL))                                              \
+    X(ditto_dataset_interleave, (NULL, 0, 0, 0, NULL))                                         \
+    X(ditto_dataset_batch, (NULL, 0, 0, NULL))                                                 \
+    X(ditto_dataset_unbatch, (NULL, NULL))                                                     \
+    X(ditto_dataset_prefetch, (NULL, 0, NULL))                                                 \
+    X(ditto_strategy_tuning, (NULL, NULL))                                                     \
+    X(ditto_strategy_choice, (NULL, 0, 0, 0, NULL))                                            \
+    X(ditto_strategy_value, (NULL, NULL, NULL))                                                \
+    X(ditto_strategy_value_from_function, (NULL, NULL, NULL, NULL))                            \
+    X(ditto_strategy_value_from_tensors, (NULL, NULL, 0, NULL))                                \
+    X(ditto_strategy_value_from_slices, (NULL, NULL, 0, NULL))                                 \
+    X(ditto_variable_value, (NULL, NULL))                                                      \
+    X(ditto_variable_assign_value, (NULL, DITTO_ASSIGN, NULL))                                 \
+    X(ditto_strategy_nest, (NULL, NULL, NULL, 0, NULL))                                        \
+    X(ditto_strategy_regroup, (NULL, NULL, 0, NULL))                                           \
+    X(ditto_value_info, (NULL, NULL))                                                          \
+    X(ditto_value_tensor, (NULL, NULL))                                                        \
+    X(ditto_value_f64, (NULL, NULL))                                                           \
+    X(ditto_value_component, (NULL, 0, NULL))                                                  \
+    X(ditto_value_slices, (NULL, 0, NULL, NULL))                                               \
+    X(ditto_value_member, (NULL, NULL, NULL))                                                  \
+    X(ditto_value_select, (NULL, 0, NULL))                                                     \
+    X(ditto_strategy_local_results, (NULL, NULL, NULL, NULL))                                  \
+    X(ditto_local, (NULL, NULL, NULL))                                                         \
+    X(ditto_variable_create, (NULL, NULL, NULL, NULL))                                         \
+    X(ditto_variable_spec, (NULL, NULL))                                                       \
+    X(ditto_variable_info, (NULL, NULL))                                                       \
+    X(ditto_variable_shard, (NULL, 0, NULL))                                                   \
+    X(ditto_variable_describe, (NULL, NULL, 0, NULL))                                          \
+    X(ditto_strategy_parameter_devices, (NULL, NULL, 0, NULL))                                 \
+    X(ditto_strategy_variables, (NULL, NULL, 0, NULL))                                         \
+    X(ditto_strategy_held_values, (NULL, NULL, 0, NULL, NULL))                                 \
+    X(ditto_variable_read, (NULL, NULL, 0))                                                    \
+    X(ditto_variable_assign, (NULL, DITTO_ASSIGN, NULL, 0))                                    \
+    X(ditto_variable_component, (NULL, 0, NULL))                                               \
+    X(ditto_create_variable, (NULL, NULL, NULL, NULL))                                         \
+    X(ditto_read, (NULL, NULL, NULL))                                                          \
+    X(ditto_component, (NULL, NULL, NULL))                                                     \
     X(ditto_assign, (NULL, NULL, DITTO_ASSIGN, NULL))
 
 #define DEFINE(name, arguments)           \

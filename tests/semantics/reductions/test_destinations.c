@@ -37,8 +37,8 @@ static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state
         ditto_value *value = counting(strategy, rows), *all, *one, *shared, *to_variable;
         ditto_variable *variable = make_variable(strategy, DITTO_COPIES_PER_REPLICA);
         assert_ok(ditto_variable_value(variable, &to_variable));
-        assert_ok(
-            ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = value }, &all));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .of = value }, 1, &all));
         assert_int_equal(properties_of_value(all).kind, DITTO_VALUE_MIRRORED);
         ditto_tensor a, b;
         uint32_t first = first_local(strategy), end = end_local(strategy);
@@ -48,16 +48,16 @@ static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state
             assert_ok(ditto_value_component(all, first, &b));
             assert_true(r == first || a.data != b.data); /* each replica has its own */
         }
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value,
-                                           (ditto_destination){ .replica = n - 1 }, &one));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .replica = n - 1 }, 1, &one));
         if (end == n)
             expect_vector(one, first, x, y);
         else /* no replica of this host has a component */
             assert_status(ditto_value_component(one, first, &a), DITTO_ERR_RANGE);
         for (uint32_t r = first; r < end; r++) /* only replica n - 1 has a component */
             assert_int_equal(one->part[r - first].rank == DTI_NO_PART, r != n - 1);
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value,
-                                           (ditto_destination){ .of = to_variable }, &shared));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .of = to_variable }, 1, &shared));
         expect_vector(shared, end - 1, x / n, y / n);
         assert_ok(ditto_variable_read(variable, old, sizeof old));
         assert_true(old[0] == 0 && old[1] == 0); /* the variable itself is not changed */
@@ -78,10 +78,10 @@ static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **s
     ditto_value *out[2] = { NULL }, *single;
     ditto_destination places[2] = { { .of = a }, { .replica = 2 } };
     ditto_tensor t, s;
-    assert_ok(
-        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out));
     for (int i = 0; i < 2; i++) {
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, i == 0 ? a : b, places[i], &single));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ i == 0 ? a : b },
+                                           &places[i], 1, &single));
         if (i == 0 || end_local(strategy) == 3) {
             assert_ok(ditto_value_tensor(out[i], &t));
             assert_ok(ditto_value_tensor(single, &s));
@@ -94,17 +94,16 @@ static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **s
         assert_ok(ditto_value_destroy(out[i]));
         out[i] = NULL;
     }
-    assert_status(
-        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a }, places, 0, out),
-        DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a }, places, 0, out),
+                  DITTO_ERR_INVALID);
     ditto_value *uneven = counting(strategy, (const size_t[]){ 1, 2, 2 });
-    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, uneven },
-                                                 places, 2, out),
-                  DITTO_ERR_SHAPE);
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, uneven }, places, 2, out),
+        DITTO_ERR_SHAPE);
     assert_null(out[0]); /* no output is set */
     places[1].replica = 3;
     assert_status(
-        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out),
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out),
         DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(a));
     assert_ok(ditto_value_destroy(b));

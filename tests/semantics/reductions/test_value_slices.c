@@ -47,37 +47,40 @@ static void rule_4_8_slices_are_added_row_by_row_to_a_dense_destination(void **s
     assert_ok(ditto_variable_create(strategy, &t, NULL, &small));
     assert_ok(ditto_variable_value(variable, &to));
     assert_ok(ditto_variable_value(small, &to_small));
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = to }, &dense));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                       &(ditto_destination){ .of = to }, 1, &dense));
     assert_ok(ditto_value_tensor(dense, &t));
     double want[8] = { 1, 2, 3 + 11 + 13 + 23, 4 + 12 + 14 + 24, 21, 22, 0, 0 };
     assert_memory_equal(t.data, want, sizeof want);
     assert_ok(ditto_value_destroy(dense));
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_destination){ .of = to }, &dense));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, (const ditto_value *[]){ value },
+                                       &(ditto_destination){ .of = to }, 1, &dense));
     assert_ok(ditto_value_tensor(dense, &t));
     assert_true(((double *)t.data)[2] == 50.0 / 3);
     assert_ok(ditto_value_destroy(dense));
-    assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = to_small }, &dense),
-        DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .of = to_small }, 1, &dense),
+                  DITTO_ERR_RANGE);
     assert_message("a slice of row 2");
-    assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = value }, &dense),
-        DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .of = value }, 1, &dense),
+                  DITTO_ERR_INVALID);
     assert_message("the destination's `of` is slices, which has no components");
-    assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_destination){ .of = to }, &dense),
-        DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .of = to }, 1, &dense),
+                  DITTO_ERR_UNSUPPORTED);
     ditto_value *huge = make_slices(strategy, (size_t)1 << 61), *once;
-    assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, huge, (ditto_destination){ .replica = 0 }, &dense),
-        DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ huge },
+                                           &(ditto_destination){ .replica = 0 }, 1, &dense),
+                  DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(huge));
     /* All replicas share this result, so its sum over replicas is refused. */
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &once));
-    assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, once, (ditto_destination){ .of = to }, &dense),
-        DITTO_ERR_INVALID);
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, once, (ditto_destination){ .of = to }, &dense));
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ once },
+                                           &(ditto_destination){ .of = to }, 1, &dense),
+                  DITTO_ERR_INVALID);
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, (const ditto_value *[]){ once },
+                                       &(ditto_destination){ .of = to }, 1, &dense));
     assert_ok(ditto_value_tensor(dense, &t));
     assert_memory_equal(t.data, want, sizeof want);
     assert_ok(ditto_value_destroy(dense));
@@ -119,22 +122,22 @@ static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void *
     assert_ok(ditto_variable_create(strategy, &scalar, NULL, &number));
     assert_ok(ditto_variable_value(variable, &to));
     assert_ok(ditto_variable_value(number, &to_number));
-    assert_ok(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .replica = 1 }, &one));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                       &(ditto_destination){ .replica = 1 }, 1, &one));
     expect_slices(strategy, one, want, 6, 11);
     assert_ok(ditto_value_destroy(one));
-    assert_ok(
-        ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_destination){ .replica = 2 }, &one));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, (const ditto_value *[]){ value },
+                                       &(ditto_destination){ .replica = 2 }, 1, &one));
     expect_slices(strategy, one, want, 6, 11.0 / 3);
     assert_ok(ditto_value_destroy(one));
-    assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_destination){ .replica = 0 }, &one),
-        DITTO_ERR_UNSUPPORTED);
-    assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = to_number }, &one),
-        DITTO_ERR_SHAPE); /* the destination is dense and has another shape */
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .replica = 0 }, 1, &one),
+                  DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .of = to_number }, 1, &one),
+                  DITTO_ERR_SHAPE); /* the destination is dense and has another shape */
     ditto_destination places[4] = { { .replica = 0 }, { .of = to }, { .replica = 1 }, { .replica = 2 } };
-    assert_ok(ditto_strategy_batch_reduce_to(
+    assert_ok(ditto_strategy_reduce_to(
         strategy, DITTO_SUM, (const ditto_value *[]){ value, value, known, value }, places, 4, out));
     expect_slices(strategy, out[0], want, 6, 11);
     expect_slices(strategy, out[3], want, 6, 11);
@@ -150,8 +153,8 @@ static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void *
         assert_ok(ditto_value_destroy(out[i]));
     out[0] = NULL;
     places[1].of = to_number; /* one reduction fails, so no output is set */
-    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value },
-                                                 places, 2, out),
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value },
+                                           places, 2, out),
                   DITTO_ERR_SHAPE);
     assert_null(out[0]);
     ditto_value *made[] = { value, known, to, to_number };
@@ -255,8 +258,8 @@ static void compare(ditto_strategy *strategy, struct compared *c)
     assert_ok(ditto_strategy_value_from_slices(strategy, c->in + first_local(strategy), TABLE_ROWS, &value));
     for (c->op = DITTO_SUM; c->op <= DITTO_MEAN; c->op++) {
         run_all(strategy, reduce_on_replica, c, &c->report);
-        assert_ok(
-            ditto_strategy_reduce_to(strategy, c->op, value, (ditto_destination){ .replica = 0 }, &dense));
+        assert_ok(ditto_strategy_reduce_to(strategy, c->op, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .replica = 0 }, 1, &dense));
         if (has_replica(strategy, 0)) {
             assert_ok(ditto_value_tensor(dense, &t));
             assert_int_equal(t.shape[0], TABLE_ROWS);
@@ -330,8 +333,8 @@ static void rule_4_8_a_dense_mean_of_f16_is_finite_if_only_its_sum_is_too_large(
         for (uint32_t r = 0; r < n; r++)
             in[r] = (ditto_slices){ &index, &number, 1, 1, DITTO_F16 };
         assert_ok(ditto_strategy_value_from_slices(strategy, in + first_local(strategy), 1, &value));
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_destination){ .replica = 0 },
-                                           &dense));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, (const ditto_value *[]){ value },
+                                           &(ditto_destination){ .replica = 0 }, 1, &dense));
         if (has_replica(strategy, 0)) {
             assert_ok(ditto_value_tensor(dense, &t));
             assert_memory_equal(t.data, &most, sizeof most);
@@ -359,8 +362,8 @@ static void slices_have_the_same_bits_if_the_caller_rounds_upward(void **state)
     assert_int_equal(fesetround(FE_UPWARD), 0);
     ditto_status reduced = ditto_strategy_reduce(strategy, DITTO_MEAN, value, NULL, 0, &mean),
                  merging = ditto_strategy_merge_slices(strategy, value, &merged),
-                 to_dense = ditto_strategy_reduce_to(strategy, DITTO_SUM, value,
-                                                     (ditto_destination){ .replica = 0 }, &dense);
+                 to_dense = ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value },
+                                                     &(ditto_destination){ .replica = 0 }, 1, &dense);
     int after = fegetround();
     fesetround(before);
     assert_int_equal(after, FE_UPWARD);
