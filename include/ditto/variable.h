@@ -240,10 +240,10 @@ typedef struct ditto_variable_properties {
      *  those of parameters. */
     size_t num_shards;
 
-    /** A number that grows with each call that may have changed a component. This includes writes that failed
-     *  in a collective. If it is equal in two calls, no call has written the variable in between. Writes
-     *  through the pointer of ditto_component are not counted, but the call of ditto_component is. 0 if the
-     *  strategy was destroyed. */
+    /** A number that grows with each call that may have changed a component, in a run of the strategy the
+     *  component of the calling replica. This includes writes that failed in a collective. If it is equal in
+     *  two calls, no call has written the variable in between. Writes through the pointer of ditto_component
+     *  are not counted, but the call of ditto_component is. 0 if the strategy was destroyed. */
     uint64_t generation;
 } ditto_variable_properties;
 
@@ -387,21 +387,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *varia
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, ditto_assign_op op,
                                                              const void *value, size_t bytes);
 
-/** Returns the address of a replica's component, for tests and reports. Components that share a copy have the
- *  same address. An address is valid until the copies are split, or the variable or its strategy is
- *  destroyed.
- *
- *  @param variable  the variable
- *  @param replica   id of the replica
- *  @param data      [out] the address
- *  @retval DITTO_OK               data is set
- *  @retval DITTO_ERR_INVALID      data is NULL
- *  @retval DITTO_ERR_RANGE        there is no such replica
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards (use ditto_variable_shard), or is a
- *                                 slot of an optimizer that is stored in several parts */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *variable, uint32_t replica,
-                                                                const void **data);
-
 /** @} */
 
 /** @name Variables in replica context
@@ -464,14 +449,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const dit
  *  @retval DITTO_ERR_INVALID  a NULL pointer; a mirrored variable, because its components change together */
 DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable,
                                                        void **data);
-
-/** Counts the calls that may have changed the replica's own component, as
- *  ditto_variable_properties.generation does.
- *
- *  @param self      the calling replica
- *  @param variable  the variable
- *  @return the count; 0 after an error, which is in ditto_last_error() */
-DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable);
 
 /** Assigns a value to a variable, adds it, or subtracts it.
  *

@@ -211,7 +211,8 @@ struct stale {
     ditto_variable *variable;
     ditto_iterator *iterator;
     ditto_value *value;
-    ditto_status read_status, generation_status, next_status, local_status, cross_read_status;
+    ditto_status read_status, next_status, local_status, cross_read_status;
+    bool is_unowned;
 };
 
 static ditto_status use_stale_across(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -232,8 +233,9 @@ static ditto_status use_stale(ditto_replica *self, void *argument)
     ditto_tensor part;
     if (ditto_replica_id(self) == 1) {
         s->read_status = ditto_read(self, s->variable, &data);
-        s->generation_status = ditto_generation(self, s->variable) == 0 ? ditto_last_error()->status
-                                                                        : DITTO_OK;
+        ditto_variable_properties properties = DITTO_VARIABLE_PROPERTIES_INIT;
+        DITTO_TRY(ditto_variable_info(s->variable, &properties));
+        s->is_unowned = properties.strategy == NULL && properties.generation == 0;
         s->next_status = ditto_next(self, s->iterator, &batch);
         s->local_status = ditto_local(self, s->value, &part);
     }
@@ -252,7 +254,7 @@ static int use_stale_handles(void *unused)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy));
         REQUIRE(ditto_strategy_run(strategy, use_stale, &s) == DITTO_OK);
-        REQUIRE(s.read_status == DITTO_ERR_CONTEXT && s.generation_status == DITTO_ERR_CONTEXT);
+        REQUIRE(s.read_status == DITTO_ERR_CONTEXT && s.is_unowned);
         REQUIRE(s.next_status == DITTO_ERR_CONTEXT && s.local_status == DITTO_ERR_CONTEXT &&
                 s.cross_read_status == DITTO_ERR_CONTEXT);
         REQUIRE(ditto_value_destroy(s.value) == DITTO_OK && ditto_iterator_destroy(s.iterator) == DITTO_OK);

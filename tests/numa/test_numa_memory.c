@@ -99,8 +99,8 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
     const void *mirrored, *local;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     int node = memory_node_of_cpu(l->cpu[i]);
-    assert_ok(ditto_variable_component(l->mirrored, i, &mirrored));
-    assert_ok(ditto_variable_component(l->local, i, &local));
+    assert_ok(component_of(l->mirrored, i, &mirrored));
+    assert_ok(component_of(l->local, i, &local));
     assert_ok(ditto_strategy_replica_info(s, i, &info));
     printf("  %7u  %3d  %3d  %12d  %5d  %11d  %8d  %12d  %5d  %4d  %s\n", i, l->cpu[i],
            node_of_cpu(l->cpu[i]), node, l->arena[i], l->large[i], node_of_page(mirrored),

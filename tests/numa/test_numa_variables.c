@@ -22,7 +22,7 @@ static void expect_central_storage_on(uint32_t node)
     if (status != DITTO_OK)
         return;
     assert_ok(ditto_variable_create(s, &spec, NULL, &v));
-    assert_ok(ditto_variable_component(v, 1, &data));
+    assert_ok(component_of(v, 1, &data));
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
     /* With first touch, the memory is on the node of the thread that touched it first. */
@@ -89,7 +89,7 @@ static void shared_copies_are_updated_with_the_arguments_of_replica_0(void **sta
     assert_ok(ditto_strategy_run(s, update_shared, v));
     for (uint32_t i = 0; i < 8; i++) {
         const void *copy;
-        assert_ok(ditto_variable_component(v, i, &copy));
+        assert_ok(component_of(v, i, &copy));
         assert_true(*(const float *)copy == 1);
     }
     assert_ok(ditto_variable_destroy(v));
@@ -126,7 +126,7 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
     assert_ok(ditto_variable_create(s, &spec, &options, &v));
     run_all(s, add_one, v, &report);
     for (uint32_t i = 0; i < 8; i++)
-        assert_ok(ditto_variable_component(v, i, &component[i]));
+        assert_ok(component_of(v, i, &component[i]));
     for (uint32_t i = 0; i < 8; i++)
         for (uint32_t k = 0; k < 8; k++) {
             assert_int_equal(component[i] == component[k],
@@ -164,7 +164,7 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
     (void)state;
     assert_ok(ditto_variable_create(s, &spec, NULL, &v));
     for (uint32_t i = 0; i < 8; i++)
-        assert_ok(ditto_variable_component(v, i, (const void **)&before[i]));
+        assert_ok(component_of(v, i, (const void **)&before[i]));
     for (uint32_t i = 0; i < 8; i++)
         for (uint32_t k = 0; k < 8; k++)
             assert_int_equal(before[i] == before[k], node_of_page(before[i]) == node_of_page(before[k]));
@@ -172,7 +172,7 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
     for (uint32_t i = 0; i < 8; i++) {
         ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         assert_ok(ditto_strategy_replica_info(s, i, &info));
-        assert_ok(ditto_variable_component(v, i, (const void **)&after[i]));
+        assert_ok(component_of(v, i, (const void **)&after[i]));
         assert_true(after[i][0] == (float)i);
         assert_int_equal(node_of_page(after[i]), info.planned.pu.memory_node);
         assert_int_equal(node_of_page(after[i] + ELEMENTS - 1), info.planned.pu.memory_node);

@@ -225,7 +225,7 @@ static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores
     v = make(s, &sum);
     assert_ok(ditto_checkpoint_restore(s, own_path("sum.h5"), NULL, NULL));
     for (uint32_t i = first_local(s); i < end_local(s); i++) {
-        assert_ok(ditto_variable_component(v, i, &component));
+        assert_ok(component_of(v, i, &component));
         assert_true(*(const double *)component == 1.5);
     }
     assert_ok(ditto_variable_destroy(v));
@@ -282,7 +282,7 @@ static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored
     for (int round = 0; round < 2; round++) { /* in the second round the components differ again */
         assert_ok(ditto_checkpoint_restore(s, own_path("split.h5"), NULL, NULL));
         for (uint32_t i = first_local(s); i < end_local(s); i++) {
-            assert_ok(ditto_variable_component(v, i, &component[i]));
+            assert_ok(component_of(v, i, &component[i]));
             assert_true(*(const double *)component[i] == 1);
             assert_true(i == first_local(s) || component[i] != component[i - 1]);
         }

@@ -627,8 +627,8 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         requested.aggregation = DITTO_AGGREGATE_SUM;
         assert_ok(ditto_variable_create(strategy, &t, &requested, &variable));
         const void *first, *last;
-        assert_ok(ditto_variable_component(variable, 0, &first));
-        assert_ok(ditto_variable_component(variable, n - 1, &last));
+        assert_ok(component_of(variable, 0, &first));
+        assert_ok(component_of(variable, n - 1, &last));
         assert_ptr_equal(first, last);
         assert_ok(ditto_strategy_run(strategy, add_ids, variable));
         assert_ok(ditto_variable_read(variable, &number, sizeof number));

@@ -125,12 +125,12 @@ static ditto_status scatter(ditto_replica *self, void *argument)
                             .dtype = s->dtype };
     if (id == s->wrong)
         indices[slices.rows++] = ROWS;
-    uint64_t before = ditto_generation(self, s->v);
+    uint64_t before = generation_of(s->v);
     EXPECT(&s->report, ditto_scatter(self, s->v, s->op, &slices) == s->expected);
     EXPECT(&s->report,
            s->expected == DITTO_OK || strstr(ditto_last_error()->message, "the index 23,") != NULL);
-    EXPECT(&s->report, (ditto_generation(self, s->v) != before) ==
-                           (s->expected == DITTO_OK || s->expected == DITTO_ERR_RANGE));
+    EXPECT(&s->report,
+           (generation_of(s->v) != before) == (s->expected == DITTO_OK || s->expected == DITTO_ERR_RANGE));
     return DITTO_OK;
 }
 
@@ -153,7 +153,7 @@ static void check(ditto_strategy *s, ditto_variable *v, ditto_dtype dtype, const
     for (uint32_t r = first_local(s); properties_of(v).num_shards == 1 && r < end_local(s); r++) {
         char whose[40];
         const void *component;
-        assert_ok(ditto_variable_component(v, r, &component));
+        assert_ok(component_of(v, r, &component));
         snprintf(whose, sizeof whose, "component %u", r);
         expect_table(whose, component, dtype, expected);
     }
@@ -489,7 +489,7 @@ static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)
         assert_ok(ditto_variable_lookup(t.v, indices, 2, rows, sizeof rows));
         assert_true(rows[0] == 2 * 22 * ROW && rows[ROW] == 2 * 5 * ROW);
         assert_status(ditto_variable_lookup(t.v, indices, 2, rows, sizeof rows - 8), DITTO_ERR_SHAPE);
-        assert_status(ditto_variable_component(t.v, first_local(s), &data), DITTO_ERR_UNSUPPORTED);
+        assert_status(component_of(t.v, first_local(s), &data), DITTO_ERR_UNSUPPORTED);
         assert_status(ditto_variable_value(t.v, &value), DITTO_ERR_UNSUPPORTED);
         ditto_variable *plain = make(s, DITTO_F64, DITTO_AGGREGATE_NONE, PLAIN, initial);
         ditto_variable *shards = make(s, DITTO_F64, DITTO_AGGREGATE_NONE, SHARDS, NULL);
@@ -523,7 +523,7 @@ static void rule_8_16_one_shard_is_a_plain_variable(void **state)
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_variable_create(s, tensors[i], &options, &v));
         assert_int_equal(properties_of(v).num_shards, 1);
-        assert_ok(ditto_variable_component(v, end_local(s) - 1, &data));
+        assert_ok(component_of(v, end_local(s) - 1, &data));
         assert_ok(ditto_variable_describe(v, words, sizeof words, NULL));
         /* Rule 8.4: an option that is not used is reported. */
         assert_non_null(strstr(words, "not used: the partitioner MAX_SIZE"));

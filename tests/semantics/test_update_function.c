@@ -55,7 +55,7 @@ static void expect_components(const ditto_strategy *strategy, ditto_variable *va
 {
     for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
         const void *data;
-        assert_ok(ditto_variable_component(variable, r, &data));
+        assert_ok(component_of(variable, r, &data));
         assert_true(*(const double *)data == first + step * r);
     }
 }

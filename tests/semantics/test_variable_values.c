@@ -200,7 +200,7 @@ static void make_different(ditto_strategy *s, ditto_variable *v, ditto_value **e
 static double component(ditto_variable *v, uint32_t replica)
 {
     const void *data;
-    assert_ok(ditto_variable_component(v, replica, &data));
+    assert_ok(component_of(v, replica, &data));
     for (int i = 1; i < COUNT; i++)
         assert_true(((const double *)data)[i] == ((const double *)data)[0]);
     return *(const double *)data;
@@ -377,19 +377,18 @@ static ditto_status count_writes(ditto_replica *self, void *argument)
     double value[COUNT] = { 0 };
     void *data;
     const void *seen;
-    uint64_t mirrored_before = ditto_generation(self, c->mirrored),
-             on_read_before = ditto_generation(self, c->on_read);
+    uint64_t mirrored_before = generation_of(c->mirrored), on_read_before = generation_of(c->on_read);
     DITTO_TRY(ditto_read(self, c->mirrored, &seen));
     EXPECT(&c->report, ditto_assign(self, c->mirrored, (ditto_assign_op)0, value) == DITTO_ERR_RANGE);
-    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored_before);
+    EXPECT(&c->report, generation_of(c->mirrored) == mirrored_before);
     DITTO_TRY(ditto_assign(self, c->mirrored, DITTO_ASSIGN_ADD, value));
-    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored_before + 1);
+    EXPECT(&c->report, generation_of(c->mirrored) == mirrored_before + 1);
     if (ditto_replica_id(self) != 0)
         return DITTO_OK;
     DITTO_TRY(ditto_assign(self, c->on_read, DITTO_ASSIGN_ADD, value)); /* works on one replica alone */
     DITTO_TRY(ditto_component(self, c->on_read, &data));
     *(double *)data += 5;
-    EXPECT(&c->report, ditto_generation(self, c->on_read) == on_read_before + 2);
+    EXPECT(&c->report, generation_of(c->on_read) == on_read_before + 2);
     EXPECT(&c->report, ditto_component(self, c->mirrored, &data) == DITTO_ERR_INVALID);
     return DITTO_OK;
 }

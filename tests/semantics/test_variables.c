@@ -46,7 +46,7 @@ static void expect_components(const ditto_strategy *s, ditto_variable *v, float 
 {
     for (uint32_t r = first_local(s); r < end_local(s); r++) {
         const void *component;
-        assert_ok(ditto_variable_component(v, r, &component));
+        assert_ok(component_of(v, r, &component));
         assert_true(*(const float *)component == expected);
     }
 }
@@ -160,20 +160,20 @@ static void components_that_cannot_differ_share_a_copy(void **state)
     const void *first, *second;
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM);
     (void)state;
-    assert_ok(ditto_variable_component(v, r, &first));
-    assert_ok(ditto_variable_component(v, r + 1, &second));
+    assert_ok(component_of(v, r, &first));
+    assert_ok(component_of(v, r + 1, &second));
     assert_int_equal(first == second, node_of(s, r) == node_of(s, r + 1)); /* each node has one copy */
-    assert_status(ditto_variable_component(v, n, &second), DITTO_ERR_RANGE);
+    assert_status(component_of(v, n, &second), DITTO_ERR_RANGE);
     if (num_local(s) < n) {
-        assert_status(ditto_variable_component(v, (r + 3) % n, &second), DITTO_ERR_RANGE);
+        assert_status(component_of(v, (r + 3) % n, &second), DITTO_ERR_RANGE);
         assert_message("on another host");
     }
     assert_ok(ditto_variable_destroy(v));
     options.copies = DITTO_COPIES_PER_REPLICA;
     options.aggregation = DITTO_AGGREGATE_SUM;
     assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
-    assert_ok(ditto_variable_component(v, r, &first));
-    assert_ok(ditto_variable_component(v, r + 1, &second));
+    assert_ok(component_of(v, r, &first));
+    assert_ok(component_of(v, r + 1, &second));
     assert_ptr_not_equal(first, second);
     assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
@@ -429,7 +429,7 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
             for (int64_t r = first_local(s); r < end_local(s); r++) {
                 /* The first components get the remainder. */
                 int64_t more = r < remainder ? 1 : r < -remainder ? -1 : 0;
-                assert_ok(ditto_variable_component(v, (uint32_t)r, &component));
+                assert_ok(component_of(v, (uint32_t)r, &component));
                 assert_true(*(const int64_t *)component == quotient + more);
             }
         }
@@ -437,12 +437,12 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
         float value = 6;
         v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
         assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &value, sizeof value));
-        assert_ok(ditto_variable_component(v, end_local(s) - 1, &component));
+        assert_ok(component_of(v, end_local(s) - 1, &component));
         assert_true(*(const float *)component == 6 / (float)n);
         assert_ok(ditto_variable_destroy(v));
         v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
         assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &value, sizeof value));
-        assert_ok(ditto_variable_component(v, end_local(s) - 1, &component));
+        assert_ok(component_of(v, end_local(s) - 1, &component));
         assert_true(*(const float *)component == 6);
         assert_ok(ditto_variable_destroy(v));
         assert_ok(ditto_strategy_destroy(s));

@@ -60,6 +60,25 @@ ditto_tensor spec_of(const ditto_variable *variable)
     return spec;
 }
 
+uint64_t generation_of(const ditto_variable *variable)
+{
+    ditto_variable_properties properties = DITTO_VARIABLE_PROPERTIES_INIT;
+    (void)!ditto_variable_info(variable, &properties);
+    return properties.generation;
+}
+
+ditto_status component_of(ditto_variable *variable, uint32_t replica, const void **data)
+{
+    ditto_value *value;
+    ditto_tensor component;
+    DITTO_TRY(ditto_variable_value(variable, &value));
+    ditto_status status = ditto_value_component(value, replica, &component);
+    if (status == DITTO_OK)
+        *data = component.data;
+    DITTO_TRY(ditto_value_destroy(value));
+    return status;
+}
+
 ditto_context context_here(void)
 {
     ditto_context context = DITTO_CONTEXT_INIT;

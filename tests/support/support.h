@@ -50,6 +50,12 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);
 
+/* Returns ditto_variable_properties.generation, or 0 if it cannot be read. Any thread may call it. */
+uint64_t generation_of(const ditto_variable *variable);
+
+/* Sets *data to the address of a replica's component. Any thread outside of runs may call it. */
+ditto_status component_of(ditto_variable *variable, uint32_t replica, const void **data);
+
 /* Returns the number of elements of a tensor. */
 static inline size_t elements_in(const ditto_tensor *tensor)
 {

@@ -223,7 +223,6 @@ static const char *replica_form(const char *function)
         { "ditto_variable_create", "ditto_create_variable" },
         { "ditto_variable_read", "ditto_read (of a parameter ditto_pull)" },
         { "ditto_variable_assign", "ditto_assign" },
-        { "ditto_variable_component", "ditto_component" },
         { "ditto_variable_scatter", "ditto_scatter" },
         { "ditto_variable_lookup", "ditto_lookup" },
         { "ditto_variable_update", "ditto_update" },

@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/save.c - plans a checkpoint, copies the values, and writes the file; see
  * checkpoint.h. */
+#include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
 #include "vars/parameters/parameter_values.h"
@@ -162,19 +163,12 @@ void dti_snapshot_free(struct dti_snapshot *s)
     *s = (struct dti_snapshot){ .bytes = 0 };
 }
 
-/* Returns the address of the variable's value if it is contiguous in memory. Otherwise returns NULL, and
- * leaves the recorded error as it was. The value of a sync-on-read variable is computed from its components,
- * so it has no address. */
-static const void *contiguous_value(ditto_variable *v, const struct dti_contents_entry *entry)
+/* Returns the address of the variable's value if it is contiguous in memory of this host, and NULL otherwise.
+ * The value of a sync-on-read variable is computed from its components, so it has no address. */
+static const void *contiguous_value(const ditto_variable *v, const struct dti_contents_entry *entry)
 {
-    const void *data = NULL;
-    ditto_error before = *ditto_last_error();
-    if (entry->synchronization != DITTO_ON_WRITE)
-        return NULL;
-    bool is_contiguous = DTI_OWN(ditto_variable_component(v, 0, &data)) == DITTO_OK;
-    if (!is_contiguous)
-        dti_error_set(&before);
-    return is_contiguous ? data : NULL;
+    bool has_address = entry->synchronization == DITTO_ON_WRITE && v->shard == NULL && v->pieces == 1;
+    return has_address && dti_cross_host(v->team) == 0 ? dti_variable_component(v, 0) : NULL;
 }
 
 static bool is_copied(const struct dti_contents_entry *entry, bool in_place)

@@ -150,6 +150,10 @@ static size_t num_shards(const ditto_variable *v)
 
 static uint64_t generation(const ditto_variable *v)
 {
+    const struct dti_frame *top = dti_frame_top;
+    if (top != NULL && top->kind == DTI_CONTEXT_REPLICA && top->team == v->team)
+        /* relaxed: the number was written by this replica, or under the turn before this run. */
+        return atomic_load_explicit(&v->generation[top->replica->index].count, memory_order_relaxed);
     uint64_t sum = v->shard != NULL ? dti_parameter_sum_of_versions(v) : 0;
     for (uint32_t i = 0; i < v->num_replicas; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
@@ -290,24 +294,6 @@ ditto_status ditto_variable_assign(ditto_variable *v, ditto_assign_op op, const 
     return dti_cross_tell(v->team, begin, write(v, op, value, bytes));
 }
 
-ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
-{
-    DTI_ENTER();
-    DTI_HOLD_VARIABLE(v);
-    DTI_TRY(dti_not_null(data, "data"));
-    DTI_TRY(dti_context_check_cross(v->team));
-    uint32_t index;
-    DTI_TRY(dti_team_index(v->team, replica, &index));
-    DTI_TRY(dti_variable_check_whole(v, "a component of"));
-    if (v->shard != NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "the address of \"%s\", a parameter that workers change at any time: copy its "
-                        "elements (ditto_variable_read, or ditto_pull in a function)",
-                        v->name);
-    *data = dti_variable_component(v, index);
-    return DITTO_OK;
-}
-
 ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, ditto_shard_info *out)
 {
     DTI_ENTER();
@@ -415,17 +401,6 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
     dti_changed(variable, r->index);
     *data = dti_variable_component(variable, r->index);
     return DITTO_OK;
-}
-
-uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
-{
-    DTI_ENTER();
-    struct dti_replica *r;
-    DTI_LEAVES_GATE(held, NULL);
-    if (dti_self(self, &r) != DITTO_OK || dti_variable_hold_own(r, variable, &held) != DITTO_OK)
-        return 0;
-    /* relaxed: the number was written by this replica, or under the turn before this run. */
-    return atomic_load_explicit(&variable->generation[r->index].count, memory_order_relaxed);
 }
 
 ditto_status ditto_assign(ditto_replica *self, ditto_variable *v, ditto_assign_op op, const void *value)

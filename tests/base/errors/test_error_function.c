@@ -213,7 +213,6 @@ static ditto_value *value;
     X(ditto_strategy_held_values, (NULL, NULL, 0, NULL, NULL))                                 \
     X(ditto_variable_read, (NULL, NULL, 0))                                                    \
     X(ditto_variable_assign, (NULL, DITTO_ASSIGN, NULL, 0))                                    \
-    X(ditto_variable_component, (NULL, 0, NULL))                                               \
     X(ditto_create_variable, (NULL, NULL, NULL, NULL))                                         \
     X(ditto_read, (NULL, NULL, NULL))                                                          \
     X(ditto_component, (NULL, NULL, NULL))                                                     \

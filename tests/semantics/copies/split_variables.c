@@ -24,7 +24,7 @@ ditto_variable *make(ditto_strategy *s, double start, ditto_aggregation how, dit
 const double *component(ditto_variable *v, uint32_t replica)
 {
     const void *data;
-    assert_ok(ditto_variable_component(v, replica, &data));
+    assert_ok(component_of(v, replica, &data));
     return data;
 }
 

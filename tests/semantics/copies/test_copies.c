@@ -87,12 +87,12 @@ static ditto_status update_twice(ditto_replica *self, void *argument)
     const void *own;
     DITTO_TRY(ditto_merge_call(self, give_42, NULL, NULL, 0, &merged));
     for (int step = 1; step <= 2; step++) {
-        uint64_t before = ditto_generation(self, in->v);
+        uint64_t before = generation_of(in->v);
         DITTO_TRY(ditto_update(self, in->v, note_and_add, in, &t, 1, NULL));
         DITTO_TRY(ditto_read(self, in->v, &own));
         EXPECT(&in->report, ((const double *)own)[COUNT - 1] == 5 + step * mine);
         EXPECT(&in->report, in->at[ditto_replica_id(self)] == own);
-        EXPECT(&in->report, ditto_generation(self, in->v) == before + 1);
+        EXPECT(&in->report, generation_of(in->v) == before + 1);
     }
     /* A split does not release the result of the last merge_call. */
     DITTO_TRY(ditto_local(self, merged, &merged_tensor));
@@ -290,9 +290,9 @@ static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arg
 static ditto_status update_large(ditto_replica *self, void *argument)
 {
     struct large *l = argument;
-    uint64_t before = ditto_generation(self, l->v);
+    uint64_t before = generation_of(l->v);
     ditto_status status = ditto_update(self, l->v, count_call, l, NULL, 0, NULL);
-    if (status == DITTO_ERR_NO_MEMORY && ditto_generation(self, l->v) == before)
+    if (status == DITTO_ERR_NO_MEMORY && generation_of(l->v) == before)
         l->failed++;
     return ditto_barrier(self, NULL); /* the run continues */
 }
@@ -332,14 +332,13 @@ static int split_without_memory(void *unused)
     }
     REQUIRE(l.called == 0);
     for (uint32_t i = 0; i < 3; i++)
-        REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK && component[i] == component[0]);
+        REQUIRE(component_of(l.v, i, &component[i]) == DITTO_OK && component[i] == component[0]);
     limit.rlim_cur = all;
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
     REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK); /* now there is enough memory */
     REQUIRE(l.called == 3);
     for (uint32_t i = 0; i < 3; i++)
-        REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK &&
-                *(const char *)component[i] == (char)i);
+        REQUIRE(component_of(l.v, i, &component[i]) == DITTO_OK && *(const char *)component[i] == (char)i);
     REQUIRE(ditto_value_destroy(each) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(l.v) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
@@ -373,7 +372,7 @@ static void *watch(void *argument)
     bool over;
     do { /* reads once more after `over` is set */
         over = w->over;
-        if (ditto_variable_component(w->v, w->replica, &w->last) != DITTO_OK ||
+        if (component_of(w->v, w->replica, &w->last) != DITTO_OK ||
             ((const volatile double *)w->last)[0] != 1 ||
             ditto_variable_describe(w->v, text, sizeof text, NULL) != DITTO_OK ||
             ditto_value_tensor(w->part, &w->seen) != DITTO_OK ||

@@ -144,9 +144,8 @@ static void expect_equal_variables(const ditto_strategy *s, ditto_variable *one,
     assert_ok(ditto_variable_read(one, a, bytes));
     assert_ok(ditto_variable_read(other, b, bytes));
     bool equal = memcmp(a, b, bytes) == 0;
-    for (uint32_t i = first_local(s); i < end_local(s) && ditto_variable_component(one, i, &left) == DITTO_OK;
-         i++) {
-        assert_ok(ditto_variable_component(other, i, &right));
+    for (uint32_t i = first_local(s); i < end_local(s) && component_of(one, i, &left) == DITTO_OK; i++) {
+        assert_ok(component_of(other, i, &right));
         equal = equal && memcmp(left, right, bytes) == 0;
     }
     if (!equal)

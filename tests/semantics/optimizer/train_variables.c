@@ -48,9 +48,9 @@ ditto_status take_step(ditto_replica *self, void *argument)
             put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
     }
     options.norm = &t->norm[id];
-    uint64_t before = ditto_generation(self, t->variable[1]);
+    uint64_t before = generation_of(t->variable[1]);
     DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
-    EXPECT(&t->report, ditto_generation(self, t->variable[1]) == before + 1);
+    EXPECT(&t->report, generation_of(t->variable[1]) == before + 1);
     for (uint32_t k = 0; k < VARIABLES; k++)
         DITTO_TRY(ditto_free(self, gradient[k].data));
     return DITTO_OK;
