@@ -62,7 +62,7 @@ DITTO_API const char *ditto_op_name(ditto_op op);
 typedef struct ditto_reduce_options {
     size_t struct_size; /**< set by DITTO_REDUCE_OPTIONS_INIT */
 
-    /** Flags of the called function. Only slices have one: DITTO_SLICES_MERGE (ditto/slices.h). */
+    /** Flags of the called function. Only slices have some (ditto/slices.h). */
     uint32_t flags;
 
     /** How long a replica waits in each meeting, in milliseconds. DITTO_FOREVER means no limit. */

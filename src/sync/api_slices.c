@@ -1,4 +1,4 @@
-/* src/sync/api_slices.c - the public functions of include/ditto/slices.h. */
+/* src/sync/api_slices.c - the public function of include/ditto/slices.h. */
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/slices.h"
 #include "sync/call_arguments.h"
@@ -28,11 +28,11 @@ static ditto_status check_apart_from_input(const struct dti_named_buffer *out, c
     return dti_check_apart(out, &indices);
 }
 
-static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const char *name,
-                          const ditto_slices *in, ditto_op op, const ditto_reduce_options *options,
-                          uint32_t flags, size_t *bytes)
+static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const ditto_slices *in, ditto_op op,
+                          const ditto_reduce_options *options, size_t *bytes)
 {
-    DTI_TRY(dti_arguments_begin(a, self, name, DTI_PATTERN_SLICES, options, flags));
+    DTI_TRY(dti_arguments_begin(a, self, "ditto_all_reduce_slices", DTI_PATTERN_SLICES, options,
+                                DITTO_SLICES_MERGE | DITTO_SLICES_DENSE));
     DTI_TRY(check_slices(in, "src", bytes));
     DTI_TRY(dti_reduction_check(in->dtype, op));
     if (op != DITTO_SUM && op != DITTO_MEAN)
@@ -42,7 +42,26 @@ static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const ch
     a->call.op = (uint8_t)op;
     a->call.count = in->row_count;
     a->call.element_bytes = ditto_dtype_bytes(in->dtype);
+    a->call.hash = dti_hash_word(a->call.hash, a->options.flags);
     return DITTO_OK;
+}
+
+static ditto_status add_to_dense(struct dti_arguments *a, const ditto_slices *src, size_t src_bytes,
+                                 const ditto_slices *dst)
+{
+    size_t elements, bytes;
+    if (!dti_multiply(dst->rows, src->row_count, &elements))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than a size_t can count",
+                        dst->rows, src->row_count);
+    DTI_TRY(dti_buffer_bytes(elements, src->dtype, &bytes));
+    DTI_TRY(dti_buffer_check(dst->values, bytes, src->dtype, "dst->values"));
+    struct dti_named_buffer rows = { "dst->values", dst->values, bytes };
+    DTI_TRY(check_apart_from_input(&rows, src, src_bytes));
+    struct dti_slices own_slices = {
+        .in = *src, .dense = dst->values, .dense_rows = dst->rows, .merge = true
+    };
+    a->call.hash = dti_hash_word(a->call.hash, dst->rows);
+    return dti_reduce_slices(a->replica, &a->call, &own_slices, &a->deadline);
 }
 
 ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *src, ditto_slices *dst,
@@ -51,8 +70,10 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *sr
     struct dti_arguments a;
     size_t src_bytes, dst_bytes;
     DTI_ENTER();
-    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices", src, op, options, DITTO_SLICES_MERGE, &src_bytes));
+    DTI_TRY(begin(&a, self, src, op, options, &src_bytes));
     DTI_TRY(dti_not_null(dst, "dst"));
+    if ((a.options.flags & DITTO_SLICES_DENSE) != 0)
+        return add_to_dense(&a, src, src_bytes, dst);
     ditto_slices result = { dst->indices, dst->values, dst->rows, src->row_count, src->dtype };
     DTI_TRY(check_slices(&result, "dst", &dst_bytes));
     struct dti_named_buffer values = { "dst->values", result.values, dst_bytes };
@@ -65,27 +86,7 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *sr
                                      .out = &result,
                                      .capacity = dst->rows,
                                      .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0 };
-    a.call.hash = dti_hash_word(a.call.hash, a.options.flags);
     DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own_slices, &a.deadline));
     *dst = result;
     return DITTO_OK;
-}
-
-ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slices *src, void *dense,
-                                          size_t dense_rows, ditto_op op, const ditto_reduce_options *options)
-{
-    struct dti_arguments a;
-    size_t src_bytes, elements, dense_bytes;
-    DTI_ENTER();
-    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices_into", src, op, options, 0, &src_bytes));
-    if (!dti_multiply(dense_rows, src->row_count, &elements))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than a size_t can count",
-                        dense_rows, src->row_count);
-    DTI_TRY(dti_buffer_bytes(elements, src->dtype, &dense_bytes));
-    DTI_TRY(dti_buffer_check(dense, dense_bytes, src->dtype, "dense"));
-    struct dti_named_buffer rows = { "dense", dense, dense_bytes };
-    DTI_TRY(check_apart_from_input(&rows, src, src_bytes));
-    struct dti_slices own_slices = { .in = *src, .dense = dense, .dense_rows = dense_rows, .merge = true };
-    a.call.hash = dti_hash_word(a.call.hash, dense_rows);
-    return dti_reduce_slices(a.replica, &a.call, &own_slices, &a.deadline);
 }

@@ -205,7 +205,7 @@ static ditto_status all_reduce_slices_into(ditto_replica *self, struct steady *s
         .indices = b->index, .values = b->src, .rows = ROWS, .row_count = 8, .dtype = DITTO_F32
     };
     (void)s;
-    return ditto_all_reduce_slices_into(self, &src, b->dst, COUNT / 8, DITTO_SUM, NULL);
+    return add_slices_to_dense(self, &src, b->dst, COUNT / 8, DITTO_SUM, NULL);
 }
 
 static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,

@@ -82,7 +82,7 @@ static ditto_status slices(ditto_replica *self, const struct operands *o)
 static ditto_status slices_into(ditto_replica *self, const struct operands *o)
 {
     ditto_slices in = { o->indices, o->src, o->count, 1, DITTO_F32 };
-    return ditto_all_reduce_slices_into(self, &in, o->dst, o->count, DITTO_SUM, o->options);
+    return add_slices_to_dense(self, &in, o->dst, o->count, DITTO_SUM, o->options);
 }
 /* Each replica gives to the next one and receives from the one before. The tag is the giver. */
 static ditto_status exchange(ditto_replica *self, const struct operands *o)
@@ -178,7 +178,7 @@ static const struct {
     { all_gather, "ditto_all_gather", false },
     { all_gather_uneven, "ditto_all_gather_uneven", false },
     { slices, "ditto_all_reduce_slices", false },
-    { slices_into, "ditto_all_reduce_slices_into", false },
+    { slices_into, "ditto_all_reduce_slices", false },
     { exchange, "ditto_exchange", false },
     { block_sum, "ditto_block_sum", false },
     { block_sum_with, "ditto_block_sum_with", false },

@@ -230,7 +230,7 @@ static ditto_status compute_slices(ditto_replica *self, struct computing *c, flo
     merge.flags = DITTO_SLICES_MERGE;
     EXPECT(&c->report, ditto_all_reduce_slices(self, &in, &out, DITTO_MEAN, &merge) == DITTO_OK);
     memcpy(r->rows, merged, out.rows * sizeof *merged);
-    EXPECT(&c->report, ditto_all_reduce_slices_into(self, &in, r->dense, FEW, DITTO_SUM, NULL) == DITTO_OK);
+    EXPECT(&c->report, add_slices_to_dense(self, &in, r->dense, FEW, DITTO_SUM, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_scatter(self, c->table, DITTO_SCATTER_ADD, &in) == DITTO_OK);
     return keep(self, c, c->table, r->scattered);
 }

@@ -60,6 +60,17 @@ ditto_tensor spec_of(const ditto_variable *variable)
     return spec;
 }
 
+ditto_status add_slices_to_dense(ditto_replica *self, const ditto_slices *src, void *dense, size_t dense_rows,
+                                 ditto_op op, const ditto_reduce_options *options)
+{
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    ditto_slices dst = { .values = dense, .rows = dense_rows };
+    if (options != NULL)
+        o = *options;
+    o.flags = DITTO_SLICES_DENSE;
+    return ditto_all_reduce_slices(self, src, &dst, op, &o);
+}
+
 uint64_t generation_of(const ditto_variable *variable)
 {
     ditto_variable_properties properties = DITTO_VARIABLE_PROPERTIES_INIT;

@@ -56,6 +56,10 @@ uint64_t generation_of(const ditto_variable *variable);
 /* Sets *data to the address of a replica's component. Any thread outside of runs may call it. */
 ditto_status component_of(ditto_variable *variable, uint32_t replica, const void **data);
 
+/* Calls ditto_all_reduce_slices with DITTO_SLICES_DENSE. NULL options are the defaults. */
+ditto_status add_slices_to_dense(ditto_replica *self, const ditto_slices *src, void *dense, size_t dense_rows,
+                                 ditto_op op, const ditto_reduce_options *options);
+
 /* Returns the number of elements of a tensor. */
 static inline size_t elements_in(const ditto_tensor *tensor)
 {

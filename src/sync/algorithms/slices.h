@@ -27,7 +27,7 @@ struct dti_slices {
     bool merge;
 };
 
-/* The collective of ditto_all_reduce_slices and ditto_all_reduce_slices_into. The call has name, dtype, op,
+/* The collective of ditto_all_reduce_slices. The call has name, dtype, op,
  * element_bytes, and in count the number of elements of a row. Must be called on the replica's own thread. */
 ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,
                                const struct dti_slices *own_slices, struct dti_deadline *deadline);

@@ -145,7 +145,6 @@ static ditto_value *value;
     X(ditto_optimizer_steps, (NULL, NULL, NULL))                                               \
     X(ditto_exchange, (NULL, NULL, 0, NULL))                                                   \
     X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                            \
-    X(ditto_all_reduce_slices_into, (NULL, NULL, NULL, 0, DITTO_SUM, NULL))                    \
     X(ditto_dataset_from_range, (0, 0, 0, NULL))                                               \
     X(ditto_dataset_from_arrays, (NULL, 0, NULL))                                              \
     X(ditto_dataset_from_generator, (NULL, NULL, 0, NULL))                                     \

@@ -174,7 +174,7 @@ struct compared {
     ditto_op op;
     ditto_slices in[64]; /* the input of each replica, which the test allocates */
 
-    /* The results of ditto_all_reduce_slices with DITTO_SLICES_MERGE and of ditto_all_reduce_slices_into on
+    /* The results of ditto_all_reduce_slices with DITTO_SLICES_MERGE and with DITTO_SLICES_DENSE on
      * the first replica of this host. The second one has TABLE_ROWS rows. */
     int64_t indices[TABLE_ROWS];
     char *merged;
@@ -192,7 +192,7 @@ static ditto_status reduce_on_replica(ditto_replica *self, void *argument)
     ditto_slices out = { indices, merged, TABLE_ROWS, in->row_count, in->dtype };
     options.flags = DITTO_SLICES_MERGE;
     ditto_status of_merge = ditto_all_reduce_slices(self, in, &out, c->op, &options),
-                 of_table = ditto_all_reduce_slices_into(self, in, table, TABLE_ROWS, c->op, NULL);
+                 of_table = add_slices_to_dense(self, in, table, TABLE_ROWS, c->op, NULL);
     if (ditto_replica_is_first_of_host(self)) {
         memcpy(c->indices, indices, sizeof indices);
         memcpy(c->merged, merged, bytes);

@@ -418,7 +418,7 @@ static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
     memset(b, 0, sizeof b);
     DITTO_TRY(ditto_all_reduce_with(self, a, b, WIDTH, sizeof *a, add_all, NULL, &o));
     EXPECT(r, b[0] == all && b[WIDTH - 1] == all);
-    DITTO_TRY(ditto_all_reduce_slices_into(self, &in, dense, 4, DITTO_SUM, &o));
+    DITTO_TRY(add_slices_to_dense(self, &in, dense, 4, DITTO_SUM, &o));
     float last = all;
     for (uint32_t i = 3; i < n; i += 4)
         last += (float)(i + 1);

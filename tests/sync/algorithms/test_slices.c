@@ -49,7 +49,7 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     ditto_status status;
     options.flags = t->way == MERGED ? DITTO_SLICES_MERGE : 0;
     if (t->way == INTO_DENSE)
-        status = ditto_all_reduce_slices_into(self, &in, t->out_values[id], DENSE_ROWS, t->op, NULL);
+        status = add_slices_to_dense(self, &in, t->out_values[id], DENSE_ROWS, t->op, NULL);
     else
         status = ditto_all_reduce_slices(self, &in, &out, t->op, &options);
     EXPECT(&t->report, status == t->expected);
@@ -267,17 +267,17 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     out = (ditto_slices){ (int64_t *)(void *)values, more, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, ditto_all_reduce_slices_into(self, &in, indices, 4, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, strstr(ditto_last_error()->message, "dense and src->indices overlap") != NULL);
+    EXPECT(r, add_slices_to_dense(self, &in, indices, 4, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, strstr(ditto_last_error()->message, "dst->values and src->indices overlap") != NULL);
     out = (ditto_slices){ spare, more, 4, 0, (ditto_dtype)0 };
     in.rows = SIZE_MAX / 4;
-    EXPECT(r, ditto_all_reduce_slices_into(self, &in, more, 4, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
+    EXPECT(r, add_slices_to_dense(self, &in, more, 4, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
     in.rows = 4;
-    EXPECT(r, ditto_all_reduce_slices_into(self, &in, values + 2, 3, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    options.flags = 2;
+    EXPECT(r, add_slices_to_dense(self, &in, values + 2, 3, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    options.flags = 4;
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &options) == DITTO_ERR_INVALID);
     in.dtype = DITTO_I32;
-    EXPECT(r, ditto_all_reduce_slices_into(self, &in, more, 4, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(r, add_slices_to_dense(self, &in, more, 4, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
     return ditto_barrier(self, NULL);
 }
 
