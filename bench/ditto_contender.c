@@ -51,13 +51,14 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
     (void)context;
     switch (work->kind) {
     case BENCH_ALL_GATHER:
-        must(ditto_all_gather(this_replica, src + own_part, dst, part, work->dtype, NULL));
+        must(ditto_all_gather(this_replica, src + own_part, dst, part, NULL, work->dtype, NULL));
         break;
     case BENCH_BROADCAST:
         must(ditto_broadcast_from_root(this_replica, dst, count, work->dtype, work->root, NULL));
         break;
     case BENCH_REDUCE_SCATTER:
-        must(ditto_reduce_scatter(this_replica, src, dst + own_part, part, work->dtype, work->op, NULL));
+        must(
+            ditto_reduce_scatter(this_replica, src, dst + own_part, part, NULL, work->dtype, work->op, NULL));
         break;
     case BENCH_REDUCE:
         must(ditto_reduce_to_root(this_replica, src, dst, count, work->dtype, work->op, work->root, NULL));

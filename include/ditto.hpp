@@ -904,7 +904,7 @@ class replica
                                  const ditto_reduce_options *options = nullptr) const
     {
         return moved(src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype) {
-            return ditto_reduce_scatter(self_, s.data(), d.data(), d.size(), dtype, op, options);
+            return ditto_reduce_scatter(self_, s.data(), d.data(), d.size(), nullptr, dtype, op, options);
         });
     }
     // dst has size() times as many elements as src.
@@ -912,7 +912,7 @@ class replica
     outcome<void> all_gather(const S &src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
         return moved(src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype) {
-            return ditto_all_gather(self_, s.data(), d.data(), s.size(), dtype, options);
+            return ditto_all_gather(self_, s.data(), d.data(), s.size(), nullptr, dtype, options);
         });
     }
     // The dot product over the elements of all replicas, whose bits do not depend on their number.
@@ -956,17 +956,12 @@ class replica
     {
         static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no elements: gather std::uint8_t");
         std::vector<T> all(size());
-        ditto_status status = ditto_all_gather(self_, &element, all.data(), 1, dtype_of<T>(), nullptr);
+        ditto_status status = ditto_all_gather(self_, &element, all.data(), 1, nullptr, dtype_of<T>(),
+                                               nullptr);
         return detail::give(status, std::move(all));
     }
 
     // Started, and waited for later.
-    outcome<pending> barrier_start() const
-    {
-        ditto_pending out = ditto_pending();
-        ditto_status status = ditto_barrier_start(self_, nullptr, &out);
-        return detail::give(status, pending(self_, out));
-    }
     template <class S, class D>
     outcome<pending> all_reduce_start(S &&src, D &&dst, ditto_op op = DITTO_SUM,
                                       const ditto_reduce_options *options = nullptr) const

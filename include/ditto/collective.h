@@ -148,24 +148,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, con
                                                         size_t count, ditto_dtype dtype, ditto_op op,
                                                         const ditto_reduce_options *options);
 
-/** All-reduce of tensors. Does what ditto_all_reduce does with their data.
- *
- *  @param self     the calling replica
- *  @param src      [in]  the tensor to combine
- *  @param dst      [in]  dtype and shape of src, and the buffer in data; [out] the elements
- *  @param op       an operator that the dtype has
- *  @param options  NULL for the defaults; read only during the call
- *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
- *  @retval DITTO_ERR_INVALID   src or dst is NULL, or not a valid tensor (ditto_tensor)
- *  @retval DITTO_ERR_SHAPE     dst has another dtype or shape than src
- *  @retval DITTO_ERR_DIVERGED  the replicas' tensors differ in dtype or shape, even if their counts are
- *                              equal
- *  @par Cost
- *  That of ditto_all_reduce. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src,
-                                                               ditto_tensor *dst, ditto_op op,
-                                                               const ditto_reduce_options *options);
-
 /** One member of a list. The fields are parameters of ditto_all_reduce. */
 typedef struct ditto_list_item {
     const void *src;   /**< [in]  shape [count] */
@@ -310,49 +292,33 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_broadcast_from_root(ditto_replica *
                                                                  uint32_t root,
                                                                  const ditto_reduce_options *options);
 
-/** Reduce-scatter: reduces n * count elements. Replica i receives elements [i * count, (i + 1) * count) of
- *  the result.
+/** Reduce-scatter: reduces the elements of all parts together. Replica i receives part i of the result.
  *
  *  @param self     the calling replica
- *  @param src      [in]  shape [n * count]
- *  @param dst      [out] shape [count]; src + own id * count (in place; the rest of src is kept), or no
- *                  overlap with src
- *  @param count    number of elements that each replica receives
+ *  @param src      [in]  the parts of all replicas, in replica order
+ *  @param dst      [out] the own part; its place in src (the rest of src is kept), or no overlap with src
+ *  @param count    number of elements of each part. Not used if `counts` is given
+ *  @param counts   [n] the number of elements of each part; equal on all replicas. NULL means `count` for all
  *  @param dtype    dtype of the elements
  *  @param op       an operator that the dtype has
  *  @param options  NULL for the defaults; read only during the call
  *  @return DITTO_OK, or an error of ditto_all_reduce
  *  @par Cost
- *  A small message takes one meeting, a larger one two. Each replica reads its count elements from every
- *  other replica. */
+ *  A small message takes one meeting, a larger one two. Each replica reads its part from every other
+ *  replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst,
-                                                            size_t count, ditto_dtype dtype, ditto_op op,
+                                                            size_t count, const size_t *counts,
+                                                            ditto_dtype dtype, ditto_op op,
                                                             const ditto_reduce_options *options);
-
-/** Reduce-scatter with parts of different sizes. Replica i receives counts[i] elements of the result.
- *
- *  @param self     the calling replica
- *  @param src      [in]  shape [sum of counts]
- *  @param dst      [out] shape [counts[own id]]; src + the sum of the counts below the own id (in place), or
- *                  no overlap with src
- *  @param counts   [n] the number of elements that each replica receives; equal on all replicas
- *  @param dtype    dtype of the elements
- *  @param op       an operator that the dtype has
- *  @param options  NULL for the defaults; read only during the call
- *  @return DITTO_OK, or an error of ditto_all_reduce
- *  @par Cost
- *  That of ditto_reduce_scatter, and a pass over `counts`. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src,
-                                                                   void *dst, const size_t *counts,
-                                                                   ditto_dtype dtype, ditto_op op,
-                                                                   const ditto_reduce_options *options);
 
 /** All-gather: every replica receives the elements of all replicas, in replica order.
  *
  *  @param self     the calling replica
- *  @param src      [in]  shape [count]; dst + own id * count (in place), or no overlap with dst
- *  @param dst      [out] shape [n * count]
- *  @param count    number of elements of each replica
+ *  @param src      [in]  the own elements; their place in dst, or no overlap with dst
+ *  @param dst      [out] the elements of all replicas
+ *  @param count    number of elements of each replica. Not used if `counts` is given
+ *  @param counts   [n] the number of elements of each replica; equal on all replicas. NULL means `count` for
+ *                  all
  *  @param dtype    dtype of the elements
  *  @param options  NULL for the defaults; read only during the call
  *  @return DITTO_OK, or an error of ditto_all_reduce
@@ -360,25 +326,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_uneven(ditto_replica
  *  A small message takes one meeting, a larger one two. Each replica copies the elements of every other
  *  replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst,
-                                                        size_t count, ditto_dtype dtype,
+                                                        size_t count, const size_t *counts, ditto_dtype dtype,
                                                         const ditto_reduce_options *options);
-
-/** All-gather with parts of different sizes. Replica i gives counts[i] elements.
- *
- *  @param self     the calling replica
- *  @param src      [in]  shape [counts[own id]]; dst + the sum of the counts below the own id (in place), or
- *                  no overlap with dst
- *  @param dst      [out] shape [sum of counts]
- *  @param counts   [n] the number of elements of each replica; equal on all replicas
- *  @param dtype    dtype of the elements
- *  @param options  NULL for the defaults; read only during the call
- *  @return DITTO_OK, or an error of ditto_all_reduce
- *  @par Cost
- *  That of ditto_all_gather, and a pass over `counts`. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src,
-                                                               void *dst, const size_t *counts,
-                                                               ditto_dtype dtype,
-                                                               const ditto_reduce_options *options);
 
 /** Number of elements in a block of ditto_block_sum. */
 #define DITTO_BLOCK_ELEMENTS 1024

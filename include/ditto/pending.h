@@ -45,21 +45,8 @@ typedef struct ditto_pending {
  *  replicas still access the array.
  *  @{ */
 
-/** Starts a barrier in two phases. The replica says that it has arrived here, works on, and waits for all
- *  others in ditto_wait, or asks in ditto_test. What each replica wrote before it started the barrier is
- *  visible after the wait. There are no buffers. Otherwise it is an operation like the others.
- *
- *  @param self     the calling replica
- *  @param options  as for ditto_all_reduce_start
- *  @param out      [out] the handle; set only on DITTO_OK
- *  @return DITTO_OK, or an error of ditto_all_reduce_start
- *  @par Cost
- *  One cache line is written, and the wait reads one of each replica. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_barrier_start(ditto_replica *self,
-                                                           const ditto_reduce_options *options,
-                                                           ditto_pending *out);
-
-/** Starts an all-reduce (see ditto_all_reduce).
+/** Starts an all-reduce (see ditto_all_reduce). With count 0 it is a barrier in two phases: the replica says
+ *  that it has arrived, works on, and waits for all others in ditto_wait, or asks in ditto_test.
  *
  *  @param self     the calling replica
  *  @param src      as for ditto_all_reduce

@@ -397,13 +397,13 @@ class Replica:
     def all_gather(self, src, out):
         """Puts the arrays of all replicas behind each other in `out`."""
         count, d, _, dtype, s = self._two(src, out, self.num_replicas, 1)
-        _c.check(lib.ditto_all_gather(self._get(), s, d, count, dtype, None))
+        _c.check(lib.ditto_all_gather(self._get(), s, d, count, None, dtype, None))
         return out
 
     def reduce_scatter(self, src, out, op="sum"):
         """Combines the arrays of all replicas, and gives each replica its part."""
         _, d, count, dtype, s = self._two(src, out, 1, self.num_replicas)
-        _c.check(lib.ditto_reduce_scatter(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
+        _c.check(lib.ditto_reduce_scatter(self._get(), s, d, count, None, dtype, _one_of(_OPS, op, "the op"),
                                           None))
         return out
 

@@ -160,7 +160,6 @@ module ditto
         procedure, non_overridable :: block_sum => replica_block_sum
         procedure, non_overridable :: block_sum_with => replica_block_sum_with
         procedure, non_overridable :: block_dot => replica_block_dot
-        procedure, non_overridable :: start_barrier => replica_start_barrier
         procedure, non_overridable :: start_all_reduce => replica_start_all_reduce
         procedure, non_overridable :: start_reduce_scatter => replica_start_reduce_scatter
         procedure, non_overridable :: start_all_gather => replica_start_all_gather
@@ -387,12 +386,6 @@ module ditto
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: x, y
             type(*), dimension(..) :: total
-            integer(c_int) :: status
-        end function
-        function c_start_barrier(self, options, out) bind(c, name='ditto_barrier_start') result(status)
-            import
-            type(c_ptr), value :: self, options
-            type(pending), intent(inout) :: out
             integer(c_int) :: status
         end function
         function c_start_all_reduce(self, src, dst, op, out) bind(c, name='ditto_f_start_all_reduce') &
@@ -1002,16 +995,6 @@ contains
     ! The arrays must be declared asynchronous where the operation is started and waited for, so that the
     ! compiler does not move accesses to them. An array that the compiler must copy, as a(index) with a vector
     ! of indices, cannot be recognized: never pass one.
-
-    subroutine replica_start_barrier(self, operation, status)
-        class(replica), intent(inout) :: self
-        type(pending), intent(inout) :: operation
-        integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_start_barrier(self%handle, c_null_ptr, operation)
-        call self%keep(found, status)
-    end subroutine
 
     subroutine replica_start_all_reduce(self, src, dst, op, operation, status)
         class(replica), intent(inout) :: self

@@ -239,14 +239,14 @@ ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src,
 {
     struct elements s, d;
     DITTO_TRY(find_both("reduce_scatter", src, dst, ditto_num_replicas(self), 1, &s, &d));
-    return ditto_reduce_scatter(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL);
+    return ditto_reduce_scatter(self, s.data, d.data, d.count, NULL, d.dtype, (ditto_op)op, NULL);
 }
 
 ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst)
 {
     struct elements s, d;
     DITTO_TRY(find_both("all_gather", src, dst, 1, ditto_num_replicas(self), &s, &d));
-    return ditto_all_gather(self, s.data, d.data, s.count, s.dtype, NULL);
+    return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, NULL);
 }
 
 ditto_status ditto_f_start_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,

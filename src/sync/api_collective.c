@@ -34,39 +34,6 @@ ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, s
     return dti_collective_of(self, &arguments, options);
 }
 
-static bool same_shape(const ditto_tensor *a, const ditto_tensor *b)
-{
-    bool same = a->dtype == b->dtype && a->rank == b->rank;
-    for (uint32_t d = 0; same && d < a->rank; d++)
-        same = a->shape[d] == b->shape[d];
-    return same;
-}
-
-ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src, ditto_tensor *dst,
-                                     ditto_op op, const ditto_reduce_options *options)
-{
-    struct dti_arguments a;
-    size_t bytes;
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(src, "src"));
-    DTI_TRY(dti_not_null(dst, "dst"));
-    DTI_TRY(dti_tensor_check(src, &bytes));
-    DTI_TRY(dti_tensor_check(dst, &bytes));
-    if (!same_shape(src, dst))
-        return DTI_FAIL(
-            DITTO_ERR_SHAPE,
-            "dst (%zu x %s, rank %u) does not have the dtype and shape of src (%zu x %s, rank %u)",
-            dti_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank, dti_tensor_count(src),
-            ditto_dtype_name(src->dtype), src->rank);
-    size_t count = dti_tensor_count(src);
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_PATTERN_ALL_REDUCE, options, 0));
-    DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
-    for (uint32_t d = 0; d < src->rank; d++)
-        a.call.hash = dti_hash_word(a.call.hash, src->shape[d]);
-    a.call.more = src;
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
-}
-
 /* Returns the number of items in the next pack. A pack ends when it has more bytes than the limit (semantics
  * 6.3). */
 static size_t pack_length(const ditto_list_item *list, size_t length, size_t limit)
@@ -181,7 +148,8 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
 /* -- in parts -- */
 
 ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst, size_t count,
-                                  ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
+                                  const size_t *counts, ditto_dtype dtype, ditto_op op,
+                                  const ditto_reduce_options *options)
 {
     struct dti_collective_arguments arguments = { .name = "ditto_reduce_scatter",
                                                   .src = src,
@@ -191,19 +159,11 @@ ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *ds
                                                   .pattern = DTI_PATTERN_REDUCE_SCATTER,
                                                   .dtype = dtype,
                                                   .op = op };
-    DTI_ENTER();
-    return dti_collective_of(self, &arguments, options);
-}
-
-ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst,
-                                         const size_t *counts, ditto_dtype dtype, ditto_op op,
-                                         const ditto_reduce_options *options)
-{
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(
-        dti_arguments_begin(&a, self, "ditto_reduce_scatter_uneven", DTI_PATTERN_REDUCE_SCATTER, options, 0));
-    DTI_TRY(dti_not_null(counts, "counts"));
+    if (counts == NULL)
+        return dti_collective_of(self, &arguments, options);
+    DTI_TRY(dti_arguments_begin(&a, self, arguments.name, arguments.pattern, options, 0));
     DTI_TRY(dti_arguments_scatter(&a, src, dst, 0, counts, dtype, op));
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
@@ -219,7 +179,7 @@ ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g,
 }
 
 ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count,
-                              ditto_dtype dtype, const ditto_reduce_options *options)
+                              const size_t *counts, ditto_dtype dtype, const ditto_reduce_options *options)
 {
     struct dti_collective_arguments arguments = { .name = "ditto_all_gather",
                                                   .src = src,
@@ -229,16 +189,11 @@ ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, s
                                                   .pattern = DTI_PATTERN_ALL_GATHER,
                                                   .dtype = dtype };
     DTI_ENTER();
-    return dti_collective_of(self, &arguments, options);
-}
-
-ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,
-                                     ditto_dtype dtype, const ditto_reduce_options *options)
-{
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(counts, "counts"));
-    struct dti_gathering gathering = {
-        .name = "ditto_all_gather_uneven", .src = src, .dst = dst, .counts = counts, .dtype = dtype
-    };
-    return dti_all_gather(self, &gathering, options);
+    if (counts == NULL)
+        return dti_collective_of(self, &arguments, options);
+    return dti_all_gather(
+        self,
+        &(struct dti_gathering){
+            .name = arguments.name, .src = src, .dst = dst, .counts = counts, .dtype = dtype },
+        options);
 }

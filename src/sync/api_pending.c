@@ -13,15 +13,6 @@ static ditto_status start(struct dti_arguments *a, ditto_pending *out)
     return DITTO_OK;
 }
 
-ditto_status ditto_barrier_start(ditto_replica *self, const ditto_reduce_options *options, ditto_pending *out)
-{
-    struct dti_arguments a;
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_barrier_start", DTI_PATTERN_NOTHING, options, 0));
-    return start(&a, out);
-}
-
 ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *dst, size_t count,
                                     ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options,
                                     ditto_pending *out)

@@ -64,14 +64,6 @@ static ditto_status all_reduce(ditto_replica *self, struct steady *s, struct buf
     return ditto_all_reduce(self, b->src, b->dst, COUNT, DITTO_F32, DITTO_SUM, NULL);
 }
 
-static ditto_status all_reduce_tensor(ditto_replica *self, struct steady *s, struct buffers *b)
-{
-    ditto_tensor src = { .data = b->src, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } }, dst = src;
-    (void)s;
-    dst.data = b->dst;
-    return ditto_all_reduce_tensor(self, &src, &dst, DITTO_SUM, NULL);
-}
-
 static ditto_status all_reduce_list(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     ditto_list_item item[2] = {
@@ -133,27 +125,27 @@ static ditto_status all_gather_tensor(ditto_replica *self, struct steady *s, str
 static ditto_status all_gather(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     (void)s;
-    return ditto_all_gather(self, b->src, b->dst, COUNT, DITTO_F32, NULL);
+    return ditto_all_gather(self, b->src, b->dst, COUNT, NULL, DITTO_F32, NULL);
 }
 
 static ditto_status all_gather_uneven(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     const size_t counts[REPLICAS] = { 1000, 3000 };
     (void)s;
-    return ditto_all_gather_uneven(self, b->src, b->dst, counts, DITTO_F32, NULL);
+    return ditto_all_gather(self, b->src, b->dst, 0, counts, DITTO_F32, NULL);
 }
 
 static ditto_status reduce_scatter(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     (void)s;
-    return ditto_reduce_scatter(self, b->src, b->dst, COUNT / REPLICAS, DITTO_F32, DITTO_SUM, NULL);
+    return ditto_reduce_scatter(self, b->src, b->dst, COUNT / REPLICAS, NULL, DITTO_F32, DITTO_SUM, NULL);
 }
 
 static ditto_status reduce_scatter_uneven(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     const size_t counts[REPLICAS] = { 1000, COUNT - 1000 };
     (void)s;
-    return ditto_reduce_scatter_uneven(self, b->src, b->dst, counts, DITTO_F32, DITTO_SUM, NULL);
+    return ditto_reduce_scatter(self, b->src, b->dst, 0, counts, DITTO_F32, DITTO_SUM, NULL);
 }
 
 static ditto_status reduce_to_root(ditto_replica *self, struct steady *s, struct buffers *b)
@@ -252,7 +244,6 @@ static const struct operation operations[] = {
     { "barrier", barrier, false },
     { "all_reduce of 8 bytes", small_all_reduce, false },
     { "all_reduce", all_reduce, false },
-    { "all_reduce_tensor", all_reduce_tensor, false },
     { "all_reduce_list", all_reduce_list, false },
     { "all_reduce_with", all_reduce_with, false },
     { "all_reduce_start and wait", started_all_reduce, false },

@@ -120,7 +120,8 @@ static void started(ditto::replica self)
     std::vector<double> in(1000, 1.0), out(1000), half(1000 / self.size() * self.size(), 2.0),
         own(1000 / self.size());
     ditto::pending a = self.all_reduce_start(in, out);
-    ditto::pending barrier = self.barrier_start();
+    std::vector<double> nothing;
+    ditto::pending barrier = self.all_reduce_start(nothing, nothing);
     barrier.wait();
     ditto::pending b = self.reduce_scatter_start(half, own);
     while (!a.test())

@@ -55,19 +55,19 @@ static ditto_status broadcast(ditto_replica *self, const struct operands *o)
 }
 static ditto_status reduce_scatter(ditto_replica *self, const struct operands *o)
 {
-    return ditto_reduce_scatter(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, o->options);
+    return ditto_reduce_scatter(self, o->src, o->dst, o->count, NULL, DITTO_F32, DITTO_SUM, o->options);
 }
 static ditto_status reduce_scatter_uneven(ditto_replica *self, const struct operands *o)
 {
-    return ditto_reduce_scatter_uneven(self, o->src, o->dst, o->counts, DITTO_F32, DITTO_SUM, o->options);
+    return ditto_reduce_scatter(self, o->src, o->dst, 0, o->counts, DITTO_F32, DITTO_SUM, o->options);
 }
 static ditto_status all_gather(ditto_replica *self, const struct operands *o)
 {
-    return ditto_all_gather(self, o->src, o->dst, o->count, DITTO_F32, o->options);
+    return ditto_all_gather(self, o->src, o->dst, o->count, NULL, DITTO_F32, o->options);
 }
 static ditto_status all_gather_uneven(ditto_replica *self, const struct operands *o)
 {
-    return ditto_all_gather_uneven(self, o->src, o->dst, o->counts, DITTO_F32, o->options);
+    return ditto_all_gather(self, o->src, o->dst, 0, o->counts, DITTO_F32, o->options);
 }
 static ditto_status slices(ditto_replica *self, const struct operands *o)
 {
@@ -122,12 +122,6 @@ static ditto_status block_sum(ditto_replica *self, const struct operands *o)
 {
     return ditto_block_sum(self, o->src, o->dst, o->count, DITTO_F32, o->options);
 }
-static ditto_status all_reduce_tensor(ditto_replica *self, const struct operands *o)
-{
-    ditto_tensor in = { .data = o->src, .dtype = DITTO_F32, .rank = 1, .shape = { o->count } }, out = in;
-    out.data = o->dst;
-    return ditto_all_reduce_tensor(self, &in, &out, DITTO_SUM, o->options);
-}
 /* This call has no options, so its time limit is that of the strategy. */
 static ditto_status all_gather_tensor(ditto_replica *self, const struct operands *o)
 {
@@ -174,9 +168,9 @@ static const struct {
     { reduce, "ditto_reduce_to_root", false },
     { broadcast, "ditto_broadcast_from_root", false },
     { reduce_scatter, "ditto_reduce_scatter", false },
-    { reduce_scatter_uneven, "ditto_reduce_scatter_uneven", false },
+    { reduce_scatter_uneven, "ditto_reduce_scatter", false },
     { all_gather, "ditto_all_gather", false },
-    { all_gather_uneven, "ditto_all_gather_uneven", false },
+    { all_gather_uneven, "ditto_all_gather", false },
     { slices, "ditto_all_reduce_slices", false },
     { slices_into, "ditto_all_reduce_slices", false },
     { exchange, "ditto_exchange", false },
@@ -184,7 +178,6 @@ static const struct {
     { block_sum_with, "ditto_block_sum_with", false },
     { block_dot, "ditto_block_dot", false },
     { through, "ditto_all_reduce_through", false },
-    { all_reduce_tensor, "ditto_all_reduce_tensor", false },
     { all_gather_tensor, "ditto_all_gather_tensor", false },
     { all_reduce_start, "ditto_all_reduce_start", true },
     { reduce_scatter_start, "ditto_reduce_scatter_start", true },
@@ -362,13 +355,34 @@ static void every_operation_ends_in_the_documented_error(void **state)
 
 /* -- The same function with different arguments -- */
 
-enum difference { COUNT, OP, DTYPE, ROOT, COUNTS, ITEM, PACK, FUNCTION, IMPLEMENTATION, FLAGS, DIFFERENCES };
+enum difference {
+    COUNT,
+    OP,
+    DTYPE,
+    ROOT,
+    COUNTS,
+    NO_COUNTS,
+    ITEM,
+    PACK,
+    FUNCTION,
+    IMPLEMENTATION,
+    FLAGS,
+    DIFFERENCES
+};
 
 /* Words of the message about each difference. */
 static const char *const difference_words[DIFFERENCES] = {
-    "(7 x f32, SUM)", "(5 x f32, MAX)",         "(5 x i32, SUM)",         "root 1",
-    "counts[1]: ",    "item 1: 5 x f32, but 6", "bytes_per_pack differs", "their functions differ",
-    "HIERARCHICAL",   "flags or numbers",
+    "(7 x f32, SUM)",
+    "(5 x f32, MAX)",
+    "(5 x i32, SUM)",
+    "root 1",
+    "counts[1]: ",
+    "counts is NULL on one",
+    "item 1: 5 x f32, but 6",
+    "bytes_per_pack differs",
+    "their functions differ",
+    "HIERARCHICAL",
+    "flags or numbers",
 };
 
 static ditto_status keep_right(void *out, const void *left, const void *right, size_t count, void *user)
@@ -384,7 +398,7 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     bool other = ditto_replica_id(self) == ditto_num_replicas(self) - 1;
     ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     float a[64] = { 0 }, b[64];
-    size_t counts[8] = { 2, other ? 3 : 2, 2, 2, 2, 2, 2, 2 };
+    size_t counts[8] = { 2, other ? 3 : 2, 2, 2, 2, 2, 2, 2 }, alike[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
     int64_t indices[2] = { 0, 1 }, more[32];
     ditto_list_item item[2] = { { a, b, 5, DITTO_F32 },
                                 { a + 8, b + 8, other && d == ITEM ? 6 : 5, DITTO_F32 } };
@@ -399,7 +413,9 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     case ROOT:
         return ditto_broadcast_from_root(self, a, 5, DITTO_F32, other ? 1 : 0, NULL);
     case COUNTS:
-        return ditto_all_gather_uneven(self, a, b, counts, DITTO_F32, NULL);
+        return ditto_all_gather(self, a, b, 0, counts, DITTO_F32, NULL);
+    case NO_COUNTS:
+        return ditto_all_gather(self, a, b, 2, other ? NULL : alike, DITTO_F32, NULL);
     case ITEM:
     case PACK:
         return ditto_all_reduce_list(self, item, 2, DITTO_SUM, &o);

@@ -216,7 +216,7 @@ contains
         allocate (more(2*self%num_replicas()), own(2))
         src = 1
         more = self%id()
-        call self%start_barrier(first)
+        call self%start_all_reduce(src(:0), dst(:0), ditto_sum, first)
         call self%wait(first)
         call self%start_all_reduce(src, dst, ditto_sum, first)
         call self%start_reduce_scatter(more, own, ditto_sum, second)

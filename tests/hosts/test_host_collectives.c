@@ -247,20 +247,20 @@ static ditto_status make_call(ditto_replica *self, struct trial *trial, const st
         break;
     case 4:
         dst = src + (whole + 1) * 8;
-        status = ditto_reduce_scatter(self, src, dst, c->count, c->dtype, c->op, NULL);
+        status = ditto_reduce_scatter(self, src, dst, c->count, NULL, c->dtype, c->op, NULL);
         break;
     case 5:
         dst = src + (whole + 1) * 8;
-        status = ditto_all_gather(self, src, dst, c->count, c->dtype, NULL);
+        status = ditto_all_gather(self, src, dst, c->count, NULL, c->dtype, NULL);
         received = c->count * n;
         break;
     case 6:
         dst = src + (whole + 1) * 8;
         if (c->in_place) {
-            status = ditto_all_gather_uneven(self, src, dst, c->counts, c->dtype, NULL);
+            status = ditto_all_gather(self, src, dst, 0, c->counts, c->dtype, NULL);
             received = uneven;
         } else {
-            status = ditto_reduce_scatter_uneven(self, src, dst, c->counts, c->dtype, c->op, NULL);
+            status = ditto_reduce_scatter(self, src, dst, 0, c->counts, c->dtype, c->op, NULL);
             received = c->counts[id];
         }
         break;

@@ -160,7 +160,7 @@ static ditto_status in_a_window(ditto_replica *self, void *argument)
             sched_yield();
         if (k % 10 == 0) {
             ditto_pending barrier;
-            DITTO_TRY(ditto_barrier_start(self, NULL, &barrier));
+            DITTO_TRY(ditto_all_reduce_start(self, NULL, NULL, 0, DITTO_F32, DITTO_SUM, NULL, &barrier));
             DITTO_TRY(ditto_wait(self, &barrier, NULL));
         }
         in[slot] = k + (int64_t)id;

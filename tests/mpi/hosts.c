@@ -89,7 +89,7 @@ static ditto_status collectives(ditto_replica *self, void *argument)
         if (id == 0)
             p->hash = hash_of(p->hash, y, count * sizeof *y);
         if (count / n != 0) {
-            DITTO_TRY(ditto_all_gather(self, x, y, count / n, DITTO_F32, NULL));
+            DITTO_TRY(ditto_all_gather(self, x, y, count / n, NULL, DITTO_F32, NULL));
             if (id == 0)
                 p->hash = hash_of(p->hash, y, count / n * n * sizeof *y);
         }

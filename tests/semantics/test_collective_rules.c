@@ -233,8 +233,8 @@ static ditto_status check_adjoint(ditto_replica *self, void *argument)
         x[i] = (int64_t)(id + i) % 7 - 3;
     for (size_t i = 0; i < total; i++)
         y[i] = (int64_t)(i * (id + 2)) % 11 - 5;
-    MUST(ditto_all_gather_uneven(self, x, gathered, counts, DITTO_I64, NULL));
-    MUST(ditto_reduce_scatter_uneven(self, y, back, counts, DITTO_I64, DITTO_SUM, NULL));
+    MUST(ditto_all_gather(self, x, gathered, 0, counts, DITTO_I64, NULL));
+    MUST(ditto_reduce_scatter(self, y, back, 0, counts, DITTO_I64, DITTO_SUM, NULL));
     for (size_t i = 0; i < total; i++)
         left += y[i] * gathered[i];
     for (size_t i = 0; i < counts[id]; i++)

@@ -273,8 +273,8 @@ static ditto_status compute(ditto_replica *self, void *argument)
            ditto_all_reduce(self, numbers, r->mean, FEW, DITTO_F32, DITTO_MEAN, NULL) == DITTO_OK);
     EXPECT(&c->report,
            ditto_all_reduce(self, numbers, r->product, FEW, DITTO_F32, DITTO_PROD, NULL) == DITTO_OK);
-    EXPECT(&c->report, ditto_reduce_scatter(self, numbers, r->own_part, FEW / REPLICAS, DITTO_F32, DITTO_SUM,
-                                            NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_reduce_scatter(self, numbers, r->own_part, FEW / REPLICAS, NULL, DITTO_F32,
+                                            DITTO_SUM, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_all_reduce_start(self, numbers, r->started, MANY, DITTO_F32, DITTO_SUM, NULL,
                                               &pending) == DITTO_OK);
     EXPECT(&c->report, ditto_wait(self, &pending, NULL) == DITTO_OK);

@@ -23,7 +23,7 @@ static ditto_status keep_rows(ditto_replica *self, struct step *s, const ditto_b
 {
     uint64_t rows[8];
     ditto_tensor pixel, label;
-    DITTO_TRY(ditto_all_gather(self, &batch->rows, rows, 1, DITTO_U64, NULL));
+    DITTO_TRY(ditto_all_gather(self, &batch->rows, rows, 1, NULL, DITTO_U64, NULL));
     DITTO_TRY(ditto_all_gather_tensor(self, &batch->component[0], 0, &pixel));
     DITTO_TRY(ditto_all_gather_tensor(self, &batch->component[1], 0, &label));
     EXPECT(&s->report, ditto_tensor_bytes(&pixel) == sizeof s->pixel);

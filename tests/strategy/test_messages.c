@@ -427,19 +427,6 @@ static ditto_status update_gives_local(ditto_strategy *s)
     return status;
 }
 
-static ditto_status reduces_shapes(ditto_replica *self, void *unused)
-{
-    double x[6] = { 0 };
-    uint32_t id = ditto_replica_id(self);
-    ditto_tensor t = { .data = x, .dtype = DITTO_F64, .rank = 2, .shape = { 2 + id, 3 - id } };
-    (void)unused;
-    return ditto_all_reduce_tensor(self, &t, &t, DITTO_SUM, NULL);
-}
-static ditto_status shapes_of_one_count(ditto_strategy *s)
-{
-    return ditto_strategy_run(s, reduces_shapes, NULL);
-}
-
 static ditto_tensor without_rank(double *data)
 {
     return (ditto_tensor){ .data = data, .dtype = DITTO_F64, .shape = { 3 } };
@@ -551,13 +538,6 @@ static ditto_status long_failure(ditto_strategy *s)
     return ditto_strategy_run(s, fails_at_length, text);
 }
 
-static ditto_status reduces_by_id(ditto_replica *self, void *argument)
-{
-    float x[3] = { 0 };
-    ditto_tensor t = { .data = x, .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
-    (void)argument;
-    return ditto_all_reduce_tensor(self, &t, &t, ditto_replica_id(self) == 0 ? DITTO_SUM : DITTO_MAX, NULL);
-}
 static ditto_status broadcasts_null(ditto_replica *self, void *argument)
 {
     (void)argument;
@@ -639,7 +619,6 @@ static const struct {
     { update_gives_local,
       DITTO_ERR_INVALID,
       { "the result of the update of \"a\" is a local array of the function" } },
-    { shapes_of_one_count, DITTO_ERR_DIVERGED, { "(the tensor: f64 [2, 3], but f64 [3, 2])" } },
     { value_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
     { variable_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
     { array_without_rank, DITTO_ERR_INVALID, { "rank 0: rows are its first dimension" } },
@@ -672,21 +651,10 @@ static void a_message_says_what_was_asked_and_found_and_what_to_do(void **state)
     assert_int_equal(wrong, 0);
 }
 
-static void shapes_that_are_equal_are_not_named_as_a_difference(void **state)
-{
-    ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
-    assert_status(ditto_strategy_run(s, reduces_by_id, NULL), DITTO_ERR_DIVERGED);
-    assert_message("(3 x f32, SUM), but replica 1 calls");
-    assert_null(strstr(ditto_last_error()->message, "the tensor"));
-    assert_ok(ditto_strategy_destroy(s));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_says_what_was_asked_and_found_and_what_to_do),
-        cmocka_unit_test(shapes_that_are_equal_are_not_named_as_a_difference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,9 +64,9 @@ static ditto_status one_of_all(ditto_replica *self, struct buffers *m, uint32_t 
     case 4:
         return ditto_broadcast_from_root(self, m->b, count, DITTO_F32, which / 10 % n, NULL);
     case 5:
-        return ditto_reduce_scatter(self, m->a, m->b, count / n, DITTO_F32, DITTO_SUM, NULL);
+        return ditto_reduce_scatter(self, m->a, m->b, count / n, NULL, DITTO_F32, DITTO_SUM, NULL);
     case 6:
-        return ditto_all_gather(self, m->a, m->b, count / n, DITTO_F32, NULL);
+        return ditto_all_gather(self, m->a, m->b, count / n, NULL, DITTO_F32, NULL);
     case 7:
         return start_and_wait(self, m, count);
     case 8:

@@ -86,7 +86,7 @@ static ditto_status change_one_argument(ditto_replica *self, void *argument)
         EXPECT(&t->report, out[0] == (int32_t)n && out[1] == 5);
         DITTO_TRY(ditto_all_reduce(self, in, out, 2, DITTO_U32, DITTO_MIN, NULL));
         EXPECT(&t->report, out[0] == 1 && out[1] == 5);
-        DITTO_TRY(ditto_all_gather(self, in, out, 2, DITTO_I32, NULL));
+        DITTO_TRY(ditto_all_gather(self, in, out, 2, NULL, DITTO_I32, NULL));
         for (uint32_t k = 0; k < n; k++)
             EXPECT(&t->report, out[2 * k] == (int32_t)k + 1 && out[2 * k + 1] == 5);
         for (uint32_t root = 0; root < n; root++) {

@@ -151,8 +151,6 @@ static ditto_status execute(const struct dti_worker *worker, uint64_t number, ui
                                 .timeout_ms = timeout_ms,
                                 .slot = worker->slot,
                                 .started = number };
-    if (c.call->pattern == DTI_PATTERN_NOTHING)
-        return dti_hosts_begin(&c, 0, dti_hosts_combine_nothing);
     flow.reduction = dti_flow_reduction(sync, flow.call);
     return dti_hosts_is_small(&c) ? small(&c) : dti_hosts_large(&c);
 }

@@ -1,7 +1,6 @@
 /* src/sync/meeting/call.c - compares and describes calls. All functions are pure. */
 #include "sync/meeting/call.h"
 #include "base/numbers/checksum.h"
-#include "base/types/types.h"
 
 #include <string.h>
 
@@ -83,26 +82,16 @@ static bool describe_items(const struct dti_call *a, const struct dti_call *b, s
 static bool describe_counts(const struct dti_call *a, const struct dti_call *b, uint32_t n,
                             struct dti_text *text)
 {
-    for (uint32_t i = 0; a->counts != NULL && b->counts != NULL && i < n; i++)
+    if ((a->counts == NULL) != (b->counts == NULL)) {
+        dti_text_add(text, " (counts is NULL on one of them)");
+        return true;
+    }
+    for (uint32_t i = 0; a->counts != NULL && i < n; i++)
         if (a->counts[i] != b->counts[i]) {
             dti_text_add(text, " (counts[%u]: %zu, but %zu)", i, a->counts[i], b->counts[i]);
             return true;
         }
     return false;
-}
-
-static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
-{
-    char one[DTI_SPEC_TEXT_BYTES], other[DTI_SPEC_TEXT_BYTES];
-    if (a->pattern != DTI_PATTERN_ALL_REDUCE || a->dtype == 0 || a->more == NULL || b->more == NULL ||
-        a->count != b->count)
-        return false;
-    dti_spec_text(a->more, one);
-    dti_spec_text(b->more, other);
-    if (strcmp(one, other) == 0)
-        return false;
-    dti_text_add(text, " (the tensor: %s, but %s)", one, other);
-    return true;
 }
 
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n,
@@ -117,8 +106,6 @@ void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uin
         return;
     }
     if (dti_call_has_items(a) && dti_call_has_items(b) && describe_items(a, b, text))
-        return;
-    if (describe_shapes(a, b, text))
         return;
     if (!describe_counts(a, b, n, text) && a->hash != b->hash)
         dti_text_add(text, a->pattern == DTI_PATTERN_LIST     ? " (their bytes_per_pack differs)"

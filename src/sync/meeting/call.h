@@ -72,8 +72,8 @@ struct dti_call {
     /* [n] The sizes of parts that differ. NULL if all parts have `count` elements. */
     const size_t *counts;
 
-    /* Additional data of the call (dti_combine_call, slices.c, block_sum.c, neighbours.c, dti_do_joint_work).
-     * For ditto_all_reduce_tensor, the tensor. */
+    /* Additional data of the call (dti_combine_call, slices.c, block_sum.c, neighbours.c,
+     * dti_do_joint_work). */
     const void *more;
 
     /* Not 0 if the replica keeps the call for equal calls (known_calls.h). Two calls of one replica that have

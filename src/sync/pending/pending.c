@@ -126,8 +126,6 @@ static bool work_on(struct dti_replica *self, uint64_t number)
     uint32_t n = self->num_replicas;
     if (self->sync->hosts != NULL)
         return dti_started_work_on(self, number);
-    if (dti_pending_operation_of(self->sync, self->index, number)->call.pattern == DTI_PATTERN_NOTHING)
-        return true; /* a barrier is complete when all have announced it */
     if (dti_pending_operation_of(self->sync, self->index, number)->small && combine_pair(self, number))
         return true;
     struct dti_flow flow = flow_of(self, number);

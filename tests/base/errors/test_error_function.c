@@ -32,20 +32,16 @@ static ditto_value *value;
 #define EVERYWHERE(X)                                                                          \
     X(ditto_barrier, (NULL, NULL))                                                             \
     X(ditto_all_reduce, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                     \
-    X(ditto_all_reduce_tensor, (NULL, NULL, NULL, DITTO_SUM, NULL))                            \
     X(ditto_all_reduce_list, (NULL, NULL, 0, DITTO_SUM, NULL))                                 \
     X(ditto_all_reduce_with, (NULL, NULL, NULL, 0, 0, NULL, NULL, NULL))                       \
     X(ditto_all_reduce_through, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL, NULL)) \
     X(ditto_reduce_to_root, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, 0, NULL))              \
     X(ditto_broadcast_from_root, (NULL, NULL, 0, DITTO_F64, 0, NULL))                          \
-    X(ditto_reduce_scatter, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                 \
-    X(ditto_reduce_scatter_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, DITTO_SUM, NULL))       \
-    X(ditto_all_gather, (NULL, NULL, NULL, 0, DITTO_F64, NULL))                                \
-    X(ditto_all_gather_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, NULL))                      \
+    X(ditto_reduce_scatter, (NULL, NULL, NULL, 0, NULL, DITTO_F64, DITTO_SUM, NULL))           \
+    X(ditto_all_gather, (NULL, NULL, NULL, 0, NULL, DITTO_F64, NULL))                          \
     X(ditto_block_sum, (NULL, NULL, NULL, 0, 0, NULL))                                         \
     X(ditto_block_sum_with, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                      \
     X(ditto_block_dot, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                           \
-    X(ditto_barrier_start, (NULL, NULL, NULL))                                                 \
     X(ditto_dataset_spec, (NULL, NULL))                                                        \
     X(ditto_dataset_reduce, (NULL, NULL, NULL, 0))                                             \
     X(ditto_parallel_for, (NULL, NULL, NULL, 0, 0, 0, 0))                                      \

@@ -82,7 +82,8 @@ static ditto_status share(ditto_replica *self, void *argument)
     struct column *all = malloc(r->n * sizeof *all);
     ditto_status status = all != NULL ? DITTO_OK : DITTO_ERR_NO_MEMORY;
     if (status == DITTO_OK)
-        status = ditto_all_gather(self, &r->of[ditto_replica_id(self)], all, sizeof *all, DITTO_U8, NULL);
+        status = ditto_all_gather(self, &r->of[ditto_replica_id(self)], all, sizeof *all, NULL, DITTO_U8,
+                                  NULL);
     if (status == DITTO_OK)
         status = ditto_barrier(self, NULL); /* all replicas of this host have given theirs */
     if (status == DITTO_OK && ditto_replica_is_first_of_host(self))

@@ -96,18 +96,18 @@ static ditto_status call(ditto_replica *self, const struct task *t, const void *
         return ditto_broadcast_from_root(self, dst, t->count, t->dtype, t->root, options);
     case REDUCE_SCATTER:
         if (!t->started)
-            return ditto_reduce_scatter(self, src, dst, t->count, t->dtype, t->op, options);
+            return ditto_reduce_scatter(self, src, dst, t->count, NULL, t->dtype, t->op, options);
         DITTO_TRY(ditto_reduce_scatter_start(self, src, dst, t->count, t->dtype, t->op, options, &pending));
         return ditto_wait(self, &pending, NULL);
     case REDUCE_SCATTER_UNEVEN:
-        return ditto_reduce_scatter_uneven(self, src, dst, t->counts, t->dtype, t->op, options);
+        return ditto_reduce_scatter(self, src, dst, 0, t->counts, t->dtype, t->op, options);
     case ALL_GATHER:
         if (!t->started)
-            return ditto_all_gather(self, src, dst, t->count, t->dtype, options);
+            return ditto_all_gather(self, src, dst, t->count, NULL, t->dtype, options);
         DITTO_TRY(ditto_all_gather_start(self, src, dst, t->count, t->dtype, options, &pending));
         return ditto_wait(self, &pending, NULL);
     default:
-        return ditto_all_gather_uneven(self, src, dst, t->counts, t->dtype, options);
+        return ditto_all_gather(self, src, dst, 0, t->counts, t->dtype, options);
     }
 }
 

@@ -465,7 +465,7 @@ static ditto_status arrive_and_work(ditto_replica *self, void *argument)
     ditto_pending pending;
     for (int round = 1; round <= 20; round++) {
         s->written[id] = round;
-        DITTO_TRY(ditto_barrier_start(self, NULL, &pending));
+        DITTO_TRY(ditto_all_reduce_start(self, NULL, NULL, 0, DITTO_F32, DITTO_SUM, NULL, &pending));
         while (id == 0 && n > 1 && round == 20 && !atomic_load(&s->others_are_through))
             sched_yield();
         if (round % 2 == 0) {
@@ -497,27 +497,6 @@ static void a_barrier_in_two_phases_delays_nobody(void **state)
     }
 }
 
-static ditto_status start_differently(ditto_replica *self, void *argument)
-{
-    ditto_pending pending;
-    int32_t x = 0;
-    (void)argument;
-    if (ditto_replica_id(self) == 0)
-        DITTO_TRY(ditto_barrier_start(self, NULL, &pending));
-    else
-        DITTO_TRY(ditto_all_reduce_start(self, &x, &x, 0, DITTO_I32, DITTO_SUM, NULL, &pending));
-    return ditto_wait(self, &pending, NULL);
-}
-
-static void a_started_barrier_is_compared(void **state)
-{
-    (void)state;
-    ditto_strategy *strategy = make_strategy(2, NULL);
-    assert_status(ditto_strategy_run(strategy, start_differently, NULL), DITTO_ERR_DIVERGED);
-    assert_message("ditto_barrier_start #1");
-    assert_ok(ditto_strategy_destroy(strategy));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,7 +506,6 @@ int main(void)
         cmocka_unit_test(replicas_that_leave_give_errors_that_name_them),
         cmocka_unit_test(operations_can_be_abandoned),
         cmocka_unit_test(a_barrier_in_two_phases_delays_nobody),
-        cmocka_unit_test(a_started_barrier_is_compared),
         cmocka_unit_test(a_start_without_ring_space_names_the_replicas_that_are_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
