@@ -94,7 +94,7 @@ static double check(const char *path)
 {
     ditto_checkpoint *file;
     double begin = begin_counting(CHECK);
-    must(ditto_checkpoint_open(path, &file));
+    must(ditto_checkpoint_open(NULL, path, &file));
     must(ditto_checkpoint_close(file));
     return end(CHECK, begin);
 }

@@ -391,16 +391,22 @@ static ditto_checkpointer *open_checkpoints(struct training *t)
 
 static int64_t read_number(const ditto_checkpoint *file, const char *name)
 {
-    ditto_attribute attribute;
-    check(ditto_checkpoint_attribute(file, name, &attribute));
-    return attribute.integer;
+    ditto_checkpoint_properties found = DITTO_CHECKPOINT_PROPERTIES_INIT;
+    check(ditto_checkpoint_info(file, &found));
+    for (size_t i = 0; i < found.num_attributes; i++)
+        if (strcmp(found.attributes[i].name, name) == 0)
+            return found.attributes[i].integer;
+    fprintf(stderr, "the checkpoint has no attribute \"%s\"\n", name);
+    exit(EXIT_FAILURE);
 }
 
 /* Reads the position in the data, if the checkpoint was saved in the middle of a pass. */
 static void read_position(struct training *t, ditto_checkpoint *file)
 {
     ditto_checkpoint_entry entry;
-    for (size_t i = 0; i < ditto_checkpoint_num_entries(file); i++) {
+    ditto_checkpoint_properties found = DITTO_CHECKPOINT_PROPERTIES_INIT;
+    check(ditto_checkpoint_info(file, &found));
+    for (size_t i = 0; i < found.num_entries; i++) {
         check(ditto_checkpoint_get(file, i, &entry));
         if (!entry.is_data || strcmp(entry.name, "input") != 0)
             continue;
@@ -417,13 +423,13 @@ static int restore_latest(struct training *t)
     char path[4096];
     static struct network weights;
     ditto_checkpoint *file;
-    ditto_status status = ditto_strategy_checkpoint_latest(t->strategy, t->options.checkpoint, NULL, path,
-                                                           sizeof path, NULL, NULL);
+    ditto_status status = ditto_checkpoint_latest(t->strategy, t->options.checkpoint, NULL, path, sizeof path,
+                                                  NULL, NULL);
     if (status == DITTO_ERR_NOT_FOUND)
         return 0;
     check(status);
     check(ditto_checkpoint_restore(t->strategy, path, NULL, NULL));
-    check(ditto_strategy_checkpoint_open(t->strategy, path, &file));
+    check(ditto_checkpoint_open(t->strategy, path, &file));
     int64_t passes = read_number(file, "passes");
     t->batches_done = (uint64_t)read_number(file, "batches");
     read_position(t, file);

@@ -279,7 +279,7 @@ SAME_IN_C = {"create_variable": "ditto_variable_create", "error_message": "ditto
              "finish_apply": "ditto_apply_finish", "open": "ditto_checkpoint_open",
              "close": "ditto_checkpoint_close", "save_checkpoint": "ditto_checkpoint_save",
              "restore_checkpoint": "ditto_checkpoint_restore",
-             "latest_checkpoint": "ditto_strategy_checkpoint_latest"}
+             "latest_checkpoint": "ditto_checkpoint_latest"}
 
 # The modules of Fortran, and the procedures of each that belong to no type.
 FORTRAN_MODULES = {"ditto": ("tensor_of", "elements_of", "extents", "failure", "error_message",

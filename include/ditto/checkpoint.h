@@ -97,6 +97,15 @@ typedef struct ditto_checkpoint_options {
 /** Initial value of ditto_checkpoint_options. */
 #define DITTO_CHECKPOINT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_checkpoint_options)
 
+/* -- Over several hosts --
+ *
+ * Only the first host reads and writes files, so the other hosts need no file system with checkpoints in it.
+ * Calls with a strategy of several hosts, and those on a checkpointer, are collective cross calls: every host
+ * makes them, and if one fails, all return the error of the lowest host that has failed (DITTO_ERR_DIVERGED
+ * if a host makes another call, DITTO_ERR_TIMED_OUT if one does not answer). While a file is restored, each
+ * host has the whole file in memory. A path that ditto_checkpoint_latest finds for several hosts has at most
+ * 3071 bytes (DITTO_ERR_RANGE). */
+
 /* -- Saving --
  *
  * A save writes a temporary file beside the path, flushes it, and reads it back to check its checksum and its
@@ -150,8 +159,10 @@ typedef struct ditto_checkpoint ditto_checkpoint;
 
 /** Checks a file and opens it. If another file replaces it later, the handle still reads the opened one.
  *
- *  @param path  path of a regular file, or of a link to one
- *  @param out   [out] the open checkpoint
+ *  @param strategy  NULL to open a file of this process. With a strategy over several hosts, all hosts open
+ *                   the file of the first one
+ *  @param path      path of a regular file, or of a link to one
+ *  @param out       [out] the open checkpoint
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_NOT_FOUND    the file or its folder does not exist
  *  @retval DITTO_ERR_IO           the file cannot be read (errno)
@@ -163,8 +174,9 @@ typedef struct ditto_checkpoint ditto_checkpoint;
  *  The caller closes the checkpoint with ditto_checkpoint_close. Pointers that the functions below return are
  *  valid until then.
  *  @par Cost
- *  The file is read once. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out);
+ *  The file is read once. Other hosts keep the whole file in memory until it is closed. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_open(ditto_strategy *strategy, const char *path,
+                                                             ditto_checkpoint **out);
 
 /** Closes a checkpoint.
  *
@@ -174,17 +186,27 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_open(const char *path, d
  *  Frees the table of contents. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_close(ditto_checkpoint *checkpoint);
 
-/** Returns the step that was saved.
- *
- *  @param checkpoint  the checkpoint
- *  @return ditto_checkpoint_options.step of the save, or 0 if `checkpoint` is NULL */
-DITTO_API int64_t ditto_checkpoint_step(const ditto_checkpoint *checkpoint);
+/** What a checkpoint contains, apart from its entries. */
+typedef struct ditto_checkpoint_properties {
+    size_t struct_size;                /**< set by DITTO_CHECKPOINT_PROPERTIES_INIT */
+    int64_t step;                      /**< ditto_checkpoint_options.step of the save */
+    const char *version;               /**< version of the library that wrote the file, such as "0.1.0" */
+    size_t num_entries;                /**< number of entries */
+    const ditto_attribute *attributes; /**< array of num_attributes attributes */
+    size_t num_attributes;             /**< length of `attributes` */
+} ditto_checkpoint_properties;
 
-/** Returns the version of the library that wrote the file.
+/** Initial value of ditto_checkpoint_properties. */
+#define DITTO_CHECKPOINT_PROPERTIES_INIT DITTO_OPTIONS_INIT(ditto_checkpoint_properties)
+
+/** Says what a checkpoint contains.
  *
  *  @param checkpoint  the checkpoint
- *  @return the version, such as "0.1.0", valid until the checkpoint is closed. "" if `checkpoint` is NULL */
-DITTO_API const char *ditto_checkpoint_version(const ditto_checkpoint *checkpoint);
+ *  @param out         [out] start from DITTO_CHECKPOINT_PROPERTIES_INIT
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  a NULL pointer, or struct_size is not set */
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_info(const ditto_checkpoint *checkpoint,
+                                                             ditto_checkpoint_properties *out);
 
 /** One variable or one array of the program in a checkpoint. */
 typedef struct ditto_checkpoint_entry {
@@ -199,12 +221,6 @@ typedef struct ditto_checkpoint_entry {
     int is_data;                   /**< 1 for an array of the program */
 } ditto_checkpoint_entry;
 
-/** Returns the number of entries of a checkpoint.
- *
- *  @param checkpoint  the checkpoint
- *  @return the number of entries, or 0 if `checkpoint` is NULL */
-DITTO_API size_t ditto_checkpoint_num_entries(const ditto_checkpoint *checkpoint);
-
 /** Describes one entry.
  *
  *  @param checkpoint  the checkpoint
@@ -214,16 +230,6 @@ DITTO_API size_t ditto_checkpoint_num_entries(const ditto_checkpoint *checkpoint
  *  @retval DITTO_ERR_RANGE  there is no entry with this index */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_get(const ditto_checkpoint *checkpoint, size_t entry,
                                                             ditto_checkpoint_entry *out);
-
-/** Finds an attribute by its name.
- *
- *  @param checkpoint  the checkpoint
- *  @param name        name of the attribute
- *  @param out         [out] the attribute
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_NOT_FOUND  there is no attribute with this name */
-DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *checkpoint,
-                                                                  const char *name, ditto_attribute *out);
 
 /** Reads the value of an entry.
  *
@@ -394,6 +400,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointe
 /** Finds the checkpoint with the highest step in a folder. Regular files of the prefix count, and links to
  *  such files. They are not opened.
  *
+ *  @param strategy  NULL to look into a folder of this process. With a strategy over several hosts, all hosts
+ *                   get the path and the step of the first one
  *  @param folder    the folder
  *  @param prefix    the prefix of the files. NULL means "checkpoint"
  *  @param path      [out] the path, terminated, and cut if it is too long; may be NULL if `capacity` is 0
@@ -407,54 +415,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointe
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @par Cost
  *  Reads the folder once. No file is opened. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix,
-                                                               char *path, size_t capacity, size_t *length,
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(ditto_strategy *strategy, const char *folder,
+                                                               const char *prefix, char *path,
+                                                               size_t capacity, size_t *length,
                                                                int64_t *step);
-
-/* -- Over several hosts --
- *
- * Only the first host reads and writes files, so the other hosts need no file system with checkpoints in it.
- * ditto_checkpoint_save, ditto_checkpoint_restore and the functions of a checkpointer are collective cross
- * calls then: every host makes them, and if one fails, all return the error of the lowest host that has
- * failed. While a file is restored, each host has the whole file in memory. The two functions below also
- * work with one host, where they do the same as the functions without a strategy. */
-
-/** Opens the checkpoint file of the first host on all hosts.
- *
- *  @param strategy  the strategy
- *  @param path      path of the file on the first host
- *  @param out       [out] the open checkpoint; ditto_checkpoint_read returns the same bytes on all hosts
- *  @return DITTO_OK, an error of ditto_checkpoint_open, or one of:
- *  @retval DITTO_ERR_DIVERGED   another host makes another call
- *  @retval DITTO_ERR_TIMED_OUT  a host does not answer
- *  @par Ownership
- *  The caller closes the checkpoint with ditto_checkpoint_close.
- *  @par Cost
- *  The other hosts keep the whole file in memory until it is closed. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_checkpoint_open(ditto_strategy *strategy,
-                                                                      const char *path,
-                                                                      ditto_checkpoint **out);
-
-/** Finds the checkpoint with the highest step in a folder of the first host. All hosts get its path and step.
- *
- *  @param strategy  the strategy
- *  @param folder    the folder
- *  @param prefix    the prefix of the files. NULL means "checkpoint"
- *  @param path      [out] the path, terminated, and cut if it is too long; may be NULL if `capacity` is 0
- *  @param capacity  length of `path` in bytes
- *  @param length    [out] length of the whole path without its terminator; may be NULL
- *  @param step      [out] the step; may be NULL
- *  @return DITTO_OK, an error of ditto_checkpoint_latest, or one of:
- *  @retval DITTO_ERR_RANGE      the path has more than 3071 bytes
- *  @retval DITTO_ERR_DIVERGED   another host makes another call
- *  @retval DITTO_ERR_TIMED_OUT  a host does not answer
- *  @par Cost
- *  That of ditto_checkpoint_latest on the first host, and one message to each other host. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy,
-                                                                        const char *folder,
-                                                                        const char *prefix, char *path,
-                                                                        size_t capacity, size_t *length,
-                                                                        int64_t *step);
 
 DITTO_END
 #endif

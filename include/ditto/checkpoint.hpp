@@ -53,15 +53,15 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
 
     static outcome<checkpoint> open(const std::string &path)
     {
-        return make<checkpoint>(ditto_checkpoint_open, path.c_str());
+        return make<checkpoint>(ditto_checkpoint_open, nullptr, path.c_str());
     }
     std::int64_t step() const noexcept
     {
-        return ditto_checkpoint_step(get());
+        return info().step;
     }
     std::size_t num_entries() const noexcept
     {
-        return ditto_checkpoint_num_entries(get());
+        return info().num_entries;
     }
     // Entry `index`. Its name is valid until the checkpoint is closed.
     outcome<ditto_checkpoint_entry> entry(std::size_t index) const
@@ -72,9 +72,11 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
     }
     outcome<ditto_attribute> attribute(const std::string &name) const
     {
-        ditto_attribute out{};
-        ditto_status status = ditto_checkpoint_attribute(get(), name.c_str(), &out);
-        return detail::give(status, out);
+        const ditto_checkpoint_properties found = info();
+        for (std::size_t i = 0; i < found.num_attributes; i++)
+            if (name == found.attributes[i].name)
+                return found.attributes[i];
+        return detail::fail<ditto_attribute>("the checkpoint has no attribute of this name");
     }
     // The elements of an entry. Another type than that of the entry is DITTO_ERR_INVALID.
     template <class T> outcome<std::vector<T>> read(const std::string &name) const
@@ -94,6 +96,12 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
     }
 
   private:
+    ditto_checkpoint_properties info() const noexcept
+    {
+        ditto_checkpoint_properties out = DITTO_CHECKPOINT_PROPERTIES_INIT;
+        detail::ignore(ditto_checkpoint_info(get(), &out));
+        return out;
+    }
     template <class T> outcome<std::vector<T>> read_as(const std::string &name, std::size_t count) const
     {
         std::vector<T> values(count);
@@ -178,7 +186,7 @@ inline outcome<std::optional<checkpoint_file>> latest_checkpoint(const std::stri
 {
     return detail::find_checkpoint(
         [&](char *path, std::size_t capacity, std::size_t *length, std::int64_t *step) {
-            return ditto_checkpoint_latest(folder.c_str(), prefix, path, capacity, length, step);
+            return ditto_checkpoint_latest(nullptr, folder.c_str(), prefix, path, capacity, length, step);
         });
 }
 
@@ -187,11 +195,10 @@ inline outcome<std::optional<checkpoint_file>> latest_checkpoint(strategy_view s
                                                                  const std::string &folder,
                                                                  const char *prefix = nullptr)
 {
-    return detail::find_checkpoint(
-        [&](char *path, std::size_t capacity, std::size_t *length, std::int64_t *step) {
-            return ditto_strategy_checkpoint_latest(strategy.get(), folder.c_str(), prefix, path, capacity,
-                                                    length, step);
-        });
+    return detail::find_checkpoint([&](char *path, std::size_t capacity, std::size_t *length,
+                                       std::int64_t *step) {
+        return ditto_checkpoint_latest(strategy.get(), folder.c_str(), prefix, path, capacity, length, step);
+    });
 }
 
 } // namespace DITTO_CPP_SPACE

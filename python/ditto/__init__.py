@@ -991,8 +991,6 @@ _checkpoints = []
 def _hdf5():
     if not _checkpoints:
         library = _c.load("ditto-hdf5")
-        library.ditto_checkpoint_step.restype = ctypes.c_int64
-        library.ditto_checkpoint_num_entries.restype = ctypes.c_size_t
         _checkpoints.append(library)
     return _checkpoints[0]
 
@@ -1005,11 +1003,12 @@ class Checkpoint(dict):
 def load(path):
     """Reads a checkpoint. No strategy is needed."""
     library = _hdf5()
-    handle = _make(library.ditto_checkpoint_open, os.fsencode(path))
+    handle = _make(library.ditto_checkpoint_open, None, os.fsencode(path))
     try:
-        found = Checkpoint()
-        found.step = library.ditto_checkpoint_step(handle)
-        for k in range(library.ditto_checkpoint_num_entries(handle)):
+        found, info = Checkpoint(), _c.CheckpointProperties()
+        _c.check(library.ditto_checkpoint_info(handle, ctypes.byref(info)))
+        found.step = info.step
+        for k in range(info.num_entries):
             entry = _c.CheckpointEntry()
             _c.check(library.ditto_checkpoint_get(handle, ctypes.c_size_t(k), ctypes.byref(entry)))
             array = numpy.empty(tuple(entry.spec.shape[:entry.spec.rank]), _NAMES[entry.spec.dtype])

@@ -167,6 +167,13 @@ class CheckpointOptions(Options):
                 ("num_variables", ctypes.c_size_t), ("step", ctypes.c_int64)]
 
 
+class CheckpointProperties(Options):
+    """ditto_checkpoint_properties"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("step", ctypes.c_int64), ("version", ctypes.c_char_p),
+                ("num_entries", ctypes.c_size_t), ("attributes", ctypes.c_void_p),
+                ("num_attributes", ctypes.c_size_t)]
+
+
 class CheckpointEntry(ctypes.Structure):
     """ditto_checkpoint_entry"""
     _fields_ = [("name", ctypes.c_char_p), ("spec", Tensor), ("synchronization", ctypes.c_int),

@@ -83,6 +83,15 @@ module ditto_checkpoints
         integer(c_int) :: background = 0
     end type
 
+    type, bind(c) :: c_properties
+        integer(c_size_t) :: struct_size = 0
+        integer(c_int64_t) :: step = 0
+        type(c_ptr) :: version = c_null_ptr
+        integer(c_size_t) :: num_entries = 0
+        type(c_ptr) :: attributes = c_null_ptr
+        integer(c_size_t) :: num_attributes = 0
+    end type
+
     type, bind(c) :: c_entry
         type(c_ptr) :: name = c_null_ptr
         type(tensor) :: spec
@@ -116,7 +125,7 @@ module ditto_checkpoints
             integer(c_int) :: status
         end function
         function c_latest(handle, folder, prefix, path, capacity, length, step) &
-            bind(c, name='ditto_strategy_checkpoint_latest') result(status)
+            bind(c, name='ditto_checkpoint_latest') result(status)
             import
             type(c_ptr), value :: handle
             character(kind=c_char), intent(in) :: folder(*), prefix(*)
@@ -126,8 +135,9 @@ module ditto_checkpoints
             integer(c_int64_t), intent(out) :: step
             integer(c_int) :: status
         end function
-        function c_open(path, out) bind(c, name='ditto_checkpoint_open') result(status)
+        function c_open(handle, path, out) bind(c, name='ditto_checkpoint_open') result(status)
             import
+            type(c_ptr), value :: handle
             character(kind=c_char), intent(in) :: path(*)
             type(c_ptr), intent(out) :: out
             integer(c_int) :: status
@@ -137,15 +147,11 @@ module ditto_checkpoints
             type(c_ptr), value :: handle
             integer(c_int) :: status
         end function
-        function c_step(handle) bind(c, name='ditto_checkpoint_step') result(step)
+        function c_info(handle, out) bind(c, name='ditto_checkpoint_info') result(status)
             import
             type(c_ptr), value :: handle
-            integer(c_int64_t) :: step
-        end function
-        function c_num_entries(handle) bind(c, name='ditto_checkpoint_num_entries') result(n)
-            import
-            type(c_ptr), value :: handle
-            integer(c_size_t) :: n
+            type(c_properties), intent(inout) :: out
+            integer(c_int) :: status
         end function
         function c_get(handle, i, out) bind(c, name='ditto_checkpoint_get') result(status)
             import
@@ -203,15 +209,16 @@ contains
 
     ! The bytes of the types that C has too, for a test.
     function checkpoint_sizes() result(bytes)
-        integer(c_size_t) :: bytes(6)
+        integer(c_size_t) :: bytes(7)
         type(c_data) :: data
         type(save_options) :: saving
         type(restore_options) :: restoring
         type(restore_status) :: done
         type(checkpointer_options) :: folder
+        type(c_properties) :: properties
         type(c_entry) :: entry
         bytes = [c_sizeof(data), c_sizeof(saving), c_sizeof(restoring), c_sizeof(done), c_sizeof(folder), &
-                 c_sizeof(entry)]
+                 c_sizeof(properties), c_sizeof(entry)]
     end function
 
     ! -- saving --
@@ -318,13 +325,23 @@ contains
             status = failure('open: the checkpoint is open: close it first')
             return
         end if
-        status = c_open(trim(path)//c_null_char, self%handle)
+        status = c_open(c_null_ptr, trim(path)//c_null_char, self%handle)
     end subroutine
 
     function checkpoint_step(self) result(step)
         class(checkpoint), intent(in) :: self
         integer(c_int64_t) :: step
-        step = c_step(self%handle)
+        type(c_properties) :: found
+        found = properties_of(self)
+        step = found%step
+    end function
+
+    function properties_of(self) result(found)
+        class(checkpoint), intent(in) :: self
+        type(c_properties) :: found
+        integer :: ignored
+        found%struct_size = c_sizeof(found)
+        ignored = c_info(self%handle, found)
     end function
 
     ! Reads a variable or an array of the program into an array of the same type and number of elements.
@@ -334,12 +351,14 @@ contains
         type(*), dimension(..), target :: x
         integer, intent(out) :: status
         type(tensor) :: views(1)
+        type(c_properties) :: found
         type(c_entry) :: entry
         integer(c_size_t) :: i
         views(1) = tensor_of(x)
         status = check_views('read', views)
         if (status < 0) return
-        do i = 1, c_num_entries(self%handle)
+        found = properties_of(self)
+        do i = 1, found%num_entries
             status = c_get(self%handle, i - 1, entry)
             if (status < 0) return
             if (c_strcmp(entry%name, trim(name)//c_null_char) /= 0) cycle

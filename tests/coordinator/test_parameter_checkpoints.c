@@ -1,5 +1,6 @@
 /* tests/coordinator/test_parameter_checkpoints.c - docs/semantics.md, "Parameter servers": checkpoints that
  * are saved and restored while workers push (rule 12.13). */
+#include "support/checkpoints.h"
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -137,7 +138,7 @@ struct saved {
 static void read_saved(const char *path, const char *const *slot, size_t shards, struct saved *s)
 {
     ditto_checkpoint *file;
-    assert_ok(ditto_checkpoint_open(path, &file));
+    assert_ok(ditto_checkpoint_open(NULL, path, &file));
     assert_ok(ditto_checkpoint_read(file, "layer/table", s->value, sizeof s->value));
     for (int k = 0; k < 2; k++)
         assert_ok(ditto_checkpoint_read(file, slot[k], s->slot[k], sizeof s->slot[k]));
@@ -237,7 +238,7 @@ static void rule_12_13_a_checkpointer_saves_in_the_background(void **state)
     for (what.step = 1; what.step <= 5; what.step++) {
         assert_ok(ditto_checkpointer_save(checkpointer, &what));
         assert_ok(ditto_checkpointer_wait(checkpointer));
-        assert_ok(ditto_checkpoint_latest(folder, "c", path, sizeof path, NULL, NULL));
+        assert_ok(ditto_checkpoint_latest(NULL, folder, "c", path, sizeof path, NULL, NULL));
         read_saved(path, counting_slots, m.shards, &saved);
         for_each_shard(&m, &saved, check_counts);
         assert_int_equal(unlink(path), 0);
@@ -267,8 +268,8 @@ static void rule_12_13_chosen_parameters_are_saved(void **state)
     options.variables = chosen;
     options.num_variables = 2;
     assert_ok(ditto_checkpoint_save(m.strategy, path, &options));
-    assert_ok(ditto_checkpoint_open(path, &file));
-    assert_int_equal(ditto_checkpoint_num_entries(file), 2);
+    assert_ok(ditto_checkpoint_open(NULL, path, &file));
+    assert_int_equal(contents_of(file).num_entries, 2);
     for (int k = 0; k < 2; k++)
         assert_ok(ditto_checkpoint_read(file, counting_slots[k], slot[k], sizeof slot[k]));
     assert_ok(ditto_checkpoint_close(file));
@@ -280,8 +281,8 @@ static void rule_12_13_chosen_parameters_are_saved(void **state)
     options.variables = &m.table;
     options.num_variables = 1;
     assert_ok(ditto_checkpoint_save(m.strategy, path, &options));
-    assert_ok(ditto_checkpoint_open(path, &file));
-    assert_int_equal(ditto_checkpoint_num_entries(file), 2);
+    assert_ok(ditto_checkpoint_open(NULL, path, &file));
+    assert_int_equal(contents_of(file).num_entries, 2);
     assert_ok(ditto_checkpoint_read(file, "ditto_versions/layer/table", version, sizeof version));
     assert_ok(ditto_checkpoint_close(file));
     end_pushing(&m);
@@ -407,7 +408,7 @@ static void rule_12_13_saves_and_restores_without_locks(void **state)
     for (int i = 0; i < test_trials(30); i++) {
         assert_ok(ditto_checkpoint_save(m.strategy, path, NULL));
         uint32_t most = atomic_load(&m.pushes) + 3; /* each worker may be in a push */
-        assert_ok(ditto_checkpoint_open(path, &file));
+        assert_ok(ditto_checkpoint_open(NULL, path, &file));
         assert_ok(ditto_checkpoint_read(file, "layer/table", value, sizeof value));
         assert_ok(ditto_checkpoint_close(file));
         for (int k = 0; k < COUNT; k++)
@@ -440,8 +441,8 @@ static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
     assert_ok(ditto_optimizer_create(&mirrored.table, 1, &options, &mirrored.optimizer));
     assert_ok(ditto_checkpoint_restore(mirrored.strategy, path, NULL, NULL));
     assert_ok(ditto_checkpoint_save(mirrored.strategy, path, NULL));
-    assert_ok(ditto_checkpoint_open(path, &file));
-    assert_int_equal(ditto_checkpoint_num_entries(file), 4); /* with rule/iterations */
+    assert_ok(ditto_checkpoint_open(NULL, path, &file));
+    assert_int_equal(contents_of(file).num_entries, 4); /* with rule/iterations */
     assert_ok(ditto_checkpoint_close(file));
     uint64_t before[4];
     read_versions(&m, before);

@@ -273,7 +273,7 @@ static void files_with_a_valid_checksum_and_wrong_contents_are_refused(void **st
         expect_refused(&s, own_path("spoilt.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
     }
     seal(NULL, "sound.h5");
-    assert_ok(ditto_checkpoint_open(own_path("sound.h5"), &file));
+    assert_ok(ditto_checkpoint_open(NULL, own_path("sound.h5"), &file));
     assert_ok(ditto_checkpoint_read(file, "a", &value, sizeof value));
     assert_ok(ditto_checkpoint_close(file));
     end(&s);
@@ -484,7 +484,7 @@ static void a_killed_process_leaves_a_complete_checkpoint(void **state)
         int64_t told = kill_after(i % 2, i % 5 == 4, (unsigned)(20000 + test_random(&random) % 180000));
         /* The third file is being written, or the oldest has not been removed yet. */
         with_third_file += count_files(own_folder) > 2;
-        ditto_status status = ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step);
+        ditto_status status = ditto_checkpoint_latest(NULL, own_folder, NULL, path, sizeof path, NULL, &step);
         /* The process may be killed before the first file has its final name. */
         if (status == DITTO_ERR_NOT_FOUND && told <= 0)
             continue;

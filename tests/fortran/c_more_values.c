@@ -31,6 +31,7 @@ void c_sizes_of_more(size_t *bytes)
                              sizeof(ditto_restore_options),
                              sizeof(ditto_restore_status),
                              sizeof(ditto_checkpointer_options),
+                             sizeof(ditto_checkpoint_properties),
                              sizeof(ditto_checkpoint_entry) };
     for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
         bytes[i] = found[i];

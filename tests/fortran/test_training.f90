@@ -78,7 +78,7 @@ contains
     ! -- structs and constants --
 
     subroutine structs_are_those_of_c()
-        integer(c_size_t) :: bytes(19)
+        integer(c_size_t) :: bytes(20)
         integer(c_int) :: values(29)
         type(input_options) :: i
         type(optimizer_options) :: o

@@ -97,13 +97,13 @@ static ditto_status save_many(ditto_strategy *strategy, struct program *p)
         DITTO_TRY(ditto_checkpointer_save(checkpointer, &saving));
     }
     DITTO_TRY(ditto_checkpointer_wait(checkpointer));
-    DITTO_TRY(ditto_strategy_checkpoint_latest(strategy, folder, NULL, path, sizeof path, NULL, &step));
+    DITTO_TRY(ditto_checkpoint_latest(strategy, folder, NULL, path, sizeof path, NULL, &step));
     note_cross(strategy, p, &step, sizeof step);
     name = strrchr(path, '/');
     if (name == NULL)
         return ditto_fail(NULL, 1, "the path \"%s\" has no folder", path);
     note_cross(strategy, p, name, strlen(name));
-    DITTO_TRY(ditto_strategy_checkpoint_open(strategy, path, &file));
+    DITTO_TRY(ditto_checkpoint_open(strategy, path, &file));
     DITTO_TRY(ditto_checkpoint_read(file, "m", found, sizeof found));
     note_cross(strategy, p, found, sizeof found);
     DITTO_TRY(ditto_checkpoint_close(file));

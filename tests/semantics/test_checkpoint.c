@@ -1,5 +1,6 @@
 /* tests/semantics/test_checkpoint.c - docs/semantics.md, "Checkpoints": rule 8.14. */
 #include "support/as_hosts.h"
+#include "support/checkpoints.h"
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -141,9 +142,9 @@ static void check_entries(ditto_checkpoint *file)
     static float value[2100];
     ditto_checkpoint_entry entry;
     ditto_attribute a;
-    assert_int_equal(ditto_checkpoint_step(file), 41);
-    assert_string_equal(ditto_checkpoint_version(file), ditto_version());
-    assert_int_equal(ditto_checkpoint_num_entries(file), KINDS);
+    assert_int_equal(contents_of(file).step, 41);
+    assert_string_equal(contents_of(file).version, ditto_version());
+    assert_int_equal(contents_of(file).num_entries, KINDS);
     for (int i = 0; i < KINDS; i++) {
         size_t e = 0;
         do
@@ -157,13 +158,13 @@ static void check_entries(ditto_checkpoint *file)
         assert_int_equal(entry.trainable, kinds[i].synchronization == DITTO_ON_WRITE);
     }
     assert_status(ditto_checkpoint_get(file, KINDS, &entry), DITTO_ERR_RANGE);
-    assert_ok(ditto_checkpoint_attribute(file, "run", &a));
+    a = attribute_of(file, "run");
     assert_string_equal(a.text, "first");
-    assert_ok(ditto_checkpoint_attribute(file, "seed", &a));
+    a = attribute_of(file, "seed");
     assert_int_equal(a.integer, -7);
-    assert_ok(ditto_checkpoint_attribute(file, "rate", &a));
+    a = attribute_of(file, "rate");
     assert_true(a.kind == DITTO_ATTRIBUTE_REAL && a.real == 0.1);
-    assert_status(ditto_checkpoint_attribute(file, "ditto_step", &a), DITTO_ERR_NOT_FOUND);
+    assert_int_equal(contents_of(file).num_attributes, 3);
     assert_ok(ditto_checkpoint_read(file, "weights", value, sizeof value));
     assert_true(value[1] == 72); /* (5 + 1) % 8 * 12 */
     assert_status(ditto_checkpoint_read(file, "weights", value, 4), DITTO_ERR_SHAPE);
@@ -188,10 +189,10 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
     options.num_attributes = 3;
     assert_ok(ditto_checkpoint_save(s, own_path("entries.h5"), &options));
     if (is_first(s)) {
-        assert_ok(ditto_checkpoint_open(own_path("entries.h5"), &file));
+        assert_ok(ditto_checkpoint_open(NULL, own_path("entries.h5"), &file));
         check_entries(file);
     }
-    assert_ok(ditto_strategy_checkpoint_open(s, own_path("entries.h5"), &file));
+    assert_ok(ditto_checkpoint_open(s, own_path("entries.h5"), &file));
     check_entries(file);
     destroy_all(s, v);
 }
@@ -528,11 +529,10 @@ static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int backgrou
     options.background = background;
     options.prefix = background ? "behind" : "now";
     assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
-    assert_status(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step),
+    assert_status(ditto_checkpoint_latest(NULL, own_folder, options.prefix, path, sizeof path, NULL, &step),
                   DITTO_ERR_NOT_FOUND);
-    assert_status(
-        ditto_strategy_checkpoint_latest(s, own_folder, options.prefix, path, sizeof path, NULL, &step),
-        DITTO_ERR_NOT_FOUND);
+    assert_status(ditto_checkpoint_latest(s, own_folder, options.prefix, path, sizeof path, NULL, &step),
+                  DITTO_ERR_NOT_FOUND);
     for (what.step = 8; what.step <= 12; what.step++) { /* alphabetically, 10 comes before 8 */
         assign_all(v, (int)what.step);
         assert_ok(ditto_checkpointer_save(c, &what));
@@ -541,12 +541,11 @@ static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int backgrou
     assert_ok(ditto_checkpointer_wait(c));
     assert_int_equal(count_files(own_folder), is_first(s) ? 3 : 0);
     if (is_first(s)) {
-        assert_ok(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step));
+        assert_ok(ditto_checkpoint_latest(NULL, own_folder, options.prefix, path, sizeof path, NULL, &step));
         assert_int_equal(step, 12);
     }
     step = 0;
-    assert_ok(
-        ditto_strategy_checkpoint_latest(s, own_folder, options.prefix, path, sizeof path, NULL, &step));
+    assert_ok(ditto_checkpoint_latest(s, own_folder, options.prefix, path, sizeof path, NULL, &step));
     assert_int_equal(step, 12);
     for (int64_t k = 10; k <= 12; k++) {
         snprintf(path, sizeof path, "%s/%s-%d.h5", own_folder, options.prefix, (int)k);
@@ -674,15 +673,15 @@ static void training_continues_from_a_checkpoint_with_the_same_bits(void **state
 
 #define CALLS(X)                                                  \
     X(ditto_checkpoint_save, (NULL, NULL, NULL))                  \
-    X(ditto_checkpoint_open, ("/nowhere/x.h5", &file))            \
+    X(ditto_checkpoint_open, (NULL, "/nowhere/x.h5", &file))      \
     X(ditto_checkpoint_get, (NULL, 0, NULL))                      \
-    X(ditto_checkpoint_attribute, (NULL, NULL, NULL))             \
+    X(ditto_checkpoint_info, (NULL, NULL))                        \
     X(ditto_checkpoint_read, (NULL, NULL, NULL, 0))               \
     X(ditto_checkpoint_restore, (s, "/nowhere/x.h5", NULL, NULL)) \
     X(ditto_checkpointer_create, (NULL, NULL, NULL, NULL))        \
     X(ditto_checkpointer_save, (NULL, NULL))                      \
     X(ditto_checkpointer_wait, (NULL))                            \
-    X(ditto_checkpoint_latest, (NULL, NULL, NULL, 0, NULL, NULL))
+    X(ditto_checkpoint_latest, (NULL, NULL, NULL, NULL, 0, NULL, NULL))
 
 static void errors_name_the_function_that_was_called(void **state)
 {

@@ -76,34 +76,25 @@ ditto_status dti_checkpoint_open(const char *path, ditto_checkpoint **out)
     return status;
 }
 
-ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out)
-{
-    int before = errno;
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(path, "path"));
-    DTI_TRY(dti_not_null(out, "out"));
-    return dti_keep_errno(before, dti_checkpoint_open(path, out));
-}
-
 ditto_status ditto_checkpoint_close(ditto_checkpoint *file)
 {
     dti_checkpoint_close(file);
     return DITTO_OK;
 }
 
-int64_t ditto_checkpoint_step(const ditto_checkpoint *file)
+ditto_status ditto_checkpoint_info(const ditto_checkpoint *file, ditto_checkpoint_properties *out)
 {
-    return file != NULL ? file->contents.step : 0;
-}
-
-const char *ditto_checkpoint_version(const ditto_checkpoint *file)
-{
-    return file != NULL ? file->contents.version : "";
-}
-
-size_t ditto_checkpoint_num_entries(const ditto_checkpoint *file)
-{
-    return file != NULL ? file->contents.entries : 0;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(file, "checkpoint"));
+    DTI_TRY(dti_result_check(out, "ditto_checkpoint_properties"));
+    const struct dti_contents *c = &file->contents;
+    ditto_checkpoint_properties found = { .step = c->step,
+                                          .version = c->version,
+                                          .num_entries = c->entries,
+                                          .attributes = c->attribute,
+                                          .num_attributes = c->attributes };
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
 ditto_status ditto_checkpoint_get(const ditto_checkpoint *file, size_t entry, ditto_checkpoint_entry *out)
@@ -118,20 +109,6 @@ ditto_status ditto_checkpoint_get(const ditto_checkpoint *file, size_t entry, di
     *out = (ditto_checkpoint_entry){ e->name,        e->spec,      e->synchronization,
                                      e->aggregation, e->trainable, e->own };
     return DITTO_OK;
-}
-
-ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *file, const char *name, ditto_attribute *out)
-{
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(file, "checkpoint"));
-    DTI_TRY(dti_not_null(name, "name"));
-    DTI_TRY(dti_not_null(out, "out"));
-    for (size_t i = 0; i < file->contents.attributes; i++)
-        if (strcmp(file->contents.attribute[i].name, name) == 0) {
-            *out = file->contents.attribute[i];
-            return DITTO_OK;
-        }
-    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "%s has no attribute \"%.100s\"", file->path, name);
 }
 
 ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, void *dst, size_t bytes)
@@ -177,14 +154,17 @@ ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path
     return dti_keep_errno(before, dti_cross_tell(team, begin, restore(strategy, path, options, out)));
 }
 
-/* -- Over several hosts -- */
+/* -- Of this process, or of the first host -- */
 
-ditto_status ditto_strategy_checkpoint_open(ditto_strategy *strategy, const char *path,
-                                            ditto_checkpoint **out)
+ditto_status ditto_checkpoint_open(ditto_strategy *strategy, const char *path, ditto_checkpoint **out)
 {
     int before = errno;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    if (strategy == NULL) {
+        DTI_TRY(dti_not_null(path, "path"));
+        DTI_TRY(dti_not_null(out, "out"));
+        return dti_keep_errno(before, dti_checkpoint_open(path, out));
+    }
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     struct dti_team *team = dti_team_of(strategy);
     uint64_t begin = dti_cross_begin(team);
@@ -196,13 +176,13 @@ ditto_status ditto_strategy_checkpoint_open(ditto_strategy *strategy, const char
     return dti_keep_errno(before, dti_cross_tell(team, begin, status));
 }
 
-ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy, const char *folder,
-                                              const char *prefix, char *path, size_t capacity, size_t *length,
-                                              int64_t *step)
+ditto_status ditto_checkpoint_latest(ditto_strategy *strategy, const char *folder, const char *prefix,
+                                     char *path, size_t capacity, size_t *length, int64_t *step)
 {
     int before = errno;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    if (strategy == NULL)
+        return dti_keep_errno(before, dti_checkpoint_latest(folder, prefix, path, capacity, length, step));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     struct dti_team *team = dti_team_of(strategy);
     uint64_t begin = dti_cross_begin(team);

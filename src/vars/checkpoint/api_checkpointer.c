@@ -432,13 +432,11 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     return dti_keep_errno(before, status != DITTO_OK ? status : destroyed);
 }
 
-ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t capacity,
-                                     size_t *length, int64_t *step)
+ditto_status dti_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t capacity,
+                                   size_t *length, int64_t *step)
 {
     struct dti_text text = { path, capacity, 0 };
     int64_t newest;
-    int before = errno;
-    DTI_ENTER();
     DTI_TRY(dti_not_null(folder, "folder"));
     if (capacity > 0)
         DTI_TRY(dti_not_null(path, "path"));
@@ -454,5 +452,5 @@ ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, cha
         *length = text.length;
     if (step != NULL)
         *step = newest;
-    return dti_keep_errno(before, DITTO_OK);
+    return DITTO_OK;
 }

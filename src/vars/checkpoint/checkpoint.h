@@ -45,6 +45,10 @@ struct ditto_checkpoint {
 ditto_status dti_checkpoint_open(const char *path, ditto_checkpoint **out);
 void dti_checkpoint_close(ditto_checkpoint *file);
 
+/* Finds the newest checkpoint in a folder, as ditto_checkpoint_latest does without a strategy. */
+ditto_status dti_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t capacity,
+                                   size_t *length, int64_t *step);
+
 /* Opens the file of the first host on all hosts. */
 struct dti_team;
 ditto_status dti_checkpoint_open_on_hosts(struct dti_team *team, const char *path, ditto_checkpoint **out);

@@ -128,8 +128,7 @@ ditto_status dti_checkpoint_latest_on_hosts(struct dti_team *team, const char *f
     size_t length = 0;
     memset(out, 0, sizeof *out);
     if (dti_cross_host(team) == 0) {
-        DTI_TRY(DTI_OWN(
-            ditto_checkpoint_latest(folder, prefix, out->path, sizeof out->path, &length, &out->step)));
+        DTI_TRY(dti_checkpoint_latest(folder, prefix, out->path, sizeof out->path, &length, &out->step));
         if (length >= sizeof out->path)
             return DTI_FAIL(DITTO_ERR_RANGE, "the path of the newest checkpoint has %zu bytes: at most %zu",
                             length, sizeof out->path - 1);

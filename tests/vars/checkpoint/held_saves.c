@@ -104,7 +104,7 @@ ditto_status save(const struct saved *s, int64_t step)
 bool is_whole(const char *name)
 {
     ditto_checkpoint *file;
-    if (ditto_checkpoint_open(own_path(name), &file) != DITTO_OK)
+    if (ditto_checkpoint_open(NULL, own_path(name), &file) != DITTO_OK)
         return false;
     assert_ok(ditto_checkpoint_close(file));
     return true;

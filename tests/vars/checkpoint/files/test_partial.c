@@ -321,17 +321,17 @@ static void only_regular_files_and_links_to_them_are_checkpoints_of_a_folder(voi
     assert_int_equal(mkdir(own_path(names[0]), 0700), 0);
     assert_int_equal(mkfifo(own_path(names[1]), 0600), 0);
     assert_int_equal(symlink("nowhere", own_path(names[2])), 0);
-    assert_status(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step),
+    assert_status(ditto_checkpoint_latest(NULL, own_folder, NULL, path, sizeof path, NULL, &step),
                   DITTO_ERR_NOT_FOUND);
     assert_ok(ditto_checkpoint_save(s.strategy, own_path("other.h5"), NULL));
     assert_int_equal(symlink("other.h5", own_path("checkpoint-7.h5")), 0);
-    assert_ok(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step));
+    assert_ok(ditto_checkpoint_latest(NULL, own_folder, NULL, path, sizeof path, NULL, &step));
     assert_int_equal(step, 7);
     options.keep = 1;
     assert_ok(ditto_checkpointer_create(s.strategy, own_folder, &options, &c));
     for (what.step = 8; what.step < 10; what.step++)
         assert_ok(ditto_checkpointer_save(c, &what));
-    assert_ok(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step));
+    assert_ok(ditto_checkpoint_latest(NULL, own_folder, NULL, path, sizeof path, NULL, &step));
     assert_int_equal(step, 9);
     /* The link has been removed with the other old checkpoints. The file that it referred to is left. */
     assert_int_equal(count_files(own_folder), 5);

@@ -2,6 +2,7 @@
  * ditto writes. ditto must read a file that an earlier version of ditto wrote with the library. Files with
  * wrong contents must lead to an error. */
 #include "vars/checkpoint/checkpoint_support.h"
+#include "support/checkpoints.h"
 #include "support/support.h"
 
 #include "base/types/types.h"
@@ -272,9 +273,9 @@ static void every_entry_is_read_back(void **state)
     (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     save_all(s, own_path("all.h5"));
-    assert_ok(ditto_checkpoint_open(own_path("all.h5"), &file));
-    assert_int_equal(ditto_checkpoint_num_entries(file), ENTRIES);
-    assert_int_equal(ditto_checkpoint_step(file), STEP);
+    assert_ok(ditto_checkpoint_open(NULL, own_path("all.h5"), &file));
+    assert_int_equal(contents_of(file).num_entries, ENTRIES);
+    assert_int_equal(contents_of(file).step, STEP);
     for (int i = 0; i < ENTRIES; i++) {
         size_t bytes = ditto_tensor_bytes(&data[i].tensor);
         assert_ok(ditto_checkpoint_read(file, data[i].name, found, bytes));
@@ -282,7 +283,7 @@ static void every_entry_is_read_back(void **state)
     }
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
         const ditto_attribute *wanted = &attributes[i];
-        assert_ok(ditto_checkpoint_attribute(file, wanted->name, &attribute));
+        attribute = attribute_of(file, wanted->name);
         assert_string_equal(attribute.name, wanted->name);
         assert_int_equal(attribute.kind, wanted->kind);
         if (wanted->kind == DITTO_ATTRIBUTE_TEXT)
@@ -309,17 +310,17 @@ static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **s
     unsigned char found[MOST_BYTES];
     int dtypes = 0;
     (void)state;
-    assert_ok(ditto_checkpoint_open("tests/vars/checkpoint/hdf5/written_with_libhdf5.h5", &file));
-    assert_int_equal(ditto_checkpoint_num_entries(file), OLD_DTYPES + 4);
-    assert_int_equal(ditto_checkpoint_step(file), 123456789012);
-    assert_string_equal(ditto_checkpoint_version(file), "0.1.0");
-    assert_ok(ditto_checkpoint_attribute(file, "note", &attribute));
+    assert_ok(ditto_checkpoint_open(NULL, "tests/vars/checkpoint/hdf5/written_with_libhdf5.h5", &file));
+    assert_int_equal(contents_of(file).num_entries, OLD_DTYPES + 4);
+    assert_int_equal(contents_of(file).step, 123456789012);
+    assert_string_equal(contents_of(file).version, "0.1.0");
+    attribute = attribute_of(file, "note");
     assert_string_equal(attribute.text, "Gr\303\274\303\237e");
-    assert_ok(ditto_checkpoint_attribute(file, "epoch", &attribute));
+    attribute = attribute_of(file, "epoch");
     assert_int_equal(attribute.integer, -5);
-    assert_ok(ditto_checkpoint_attribute(file, "loss", &attribute));
+    attribute = attribute_of(file, "loss");
     assert_true(attribute.real == 0.125);
-    for (size_t i = 0; i < ditto_checkpoint_num_entries(file); i++) {
+    for (size_t i = 0; i < contents_of(file).num_entries; i++) {
         assert_ok(ditto_checkpoint_get(file, i, &entry));
         size_t bytes = ditto_tensor_bytes(&entry.spec);
         assert_ok(ditto_checkpoint_read(file, entry.name, found, bytes));
@@ -365,8 +366,8 @@ static int open_deep(void *path)
     for (int i = 0; i < DEEP; i++)
         memcpy(name + 2 * i, "g/", 2);
     name[sizeof name - 2] = 'v';
-    REQUIRE(ditto_checkpoint_open(path, &file) == DITTO_OK);
-    REQUIRE(ditto_checkpoint_num_entries(file) == 1);
+    REQUIRE(ditto_checkpoint_open(NULL, path, &file) == DITTO_OK);
+    REQUIRE(contents_of(file).num_entries == 1);
     REQUIRE(ditto_checkpoint_read(file, name, &value, sizeof value) == DITTO_OK);
     REQUIRE(value == 3);
     REQUIRE(ditto_checkpoint_close(file) == DITTO_OK);
@@ -443,7 +444,7 @@ static void names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_ar
         name[MOST / 2] = in_folder ? '/' : 'n';
         name[MOST] = '\0';
         assert_ok(ditto_checkpoint_save(s, own_path("long.h5"), &options));
-        assert_ok(ditto_checkpoint_open(own_path("long.h5"), &file));
+        assert_ok(ditto_checkpoint_open(NULL, own_path("long.h5"), &file));
         assert_ok(ditto_checkpoint_read(file, name, &found, sizeof found));
         assert_true(found == two);
         assert_ok(ditto_checkpoint_close(file));
@@ -479,7 +480,7 @@ static void expect_corrupt(unsigned char *bytes, size_t count, const char *says)
     seal_bytes(bytes, count);
     assert_int_equal(write(fd, bytes, count), count);
     assert_int_equal(close(fd), 0);
-    assert_status(ditto_checkpoint_open(path, &file), DITTO_ERR_CORRUPT);
+    assert_status(ditto_checkpoint_open(NULL, path, &file), DITTO_ERR_CORRUPT);
     assert_message(says);
 }
 
@@ -587,8 +588,8 @@ static void many_long_names_of_empty_values_are_read(void **state)
         named[i] = (ditto_checkpoint_data){ .name = name[i], .tensor = { .dtype = DITTO_U8, .rank = 1 } };
     }
     (void)save_and_read(named, VALUES, 0, &bytes);
-    assert_ok(ditto_checkpoint_open(own_path("good.h5"), &file));
-    assert_int_equal(ditto_checkpoint_num_entries(file), VALUES);
+    assert_ok(ditto_checkpoint_open(NULL, own_path("good.h5"), &file));
+    assert_int_equal(contents_of(file).num_entries, VALUES);
     assert_ok(ditto_checkpoint_close(file));
     free(bytes);
 }
