@@ -117,10 +117,12 @@ int main(int argc, char **argv)
     check(ditto_coordinator_join(coordinator));
     double after = error_of_a_step(coordinator);
 
+    ditto_coordinator_counters done = DITTO_COORDINATOR_COUNTERS_INIT;
     ditto_shard_info first = DITTO_SHARD_INFO_INIT;
     uint64_t functions = 0;
+    check(ditto_coordinator_stats(coordinator, &done));
     check(ditto_variable_shard(model.weights, 0, &first));
-    for (uint32_t w = 0; w < ditto_coordinator_num_workers(coordinator); w++) {
+    for (uint32_t w = 0; w < done.num_workers; w++) {
         ditto_worker_info info = DITTO_WORKER_INFO_INIT;
         check(ditto_coordinator_worker_info(coordinator, w, &info));
         printf("worker %u executed %llu functions\n", w, (unsigned long long)info.functions);

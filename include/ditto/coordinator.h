@@ -312,14 +312,6 @@ typedef struct ditto_worker_info {
 /** Initial value of ditto_worker_info. */
 #define DITTO_WORKER_INFO_INIT DITTO_OPTIONS_INIT(ditto_worker_info)
 
-/** Returns the number of workers of a coordinator.
- *
- *  @param coordinator  the coordinator
- *  @return the number; 0 for NULL
- *  @par Thread safety
- *  Any thread may call it, in any context. */
-DITTO_API uint32_t ditto_coordinator_num_workers(const ditto_coordinator *coordinator);
-
 /** Reads what a worker has done.
  *
  *  @param coordinator  the coordinator

@@ -146,7 +146,9 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
     // The number of workers.
     std::uint32_t size() const noexcept
     {
-        return ditto_coordinator_num_workers(get());
+        ditto_coordinator_counters out = DITTO_COORDINATOR_COUNTERS_INIT;
+        detail::ignore(ditto_coordinator_stats(get(), &out));
+        return out.num_workers;
     }
     // Puts a function into the queue, and discards its results.
     outcome<void> schedule(const char *name, const ditto_value *arguments = nullptr) const

@@ -739,7 +739,7 @@ class Coordinator(_Object):
     @property
     def num_workers(self):
         """The number of workers."""
-        return lib.ditto_coordinator_num_workers(self._get())
+        return self.stats()["num_workers"]
 
     def schedule(self, function, *arguments):
         """Puts function(replica, *arguments) into the queue, and returns a Remote. The arguments are not

@@ -278,7 +278,7 @@ lib = load()
 lib.ditto_last_error.restype = ctypes.POINTER(Record)
 lib.ditto_version.restype = ctypes.c_char_p
 for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_replicas",
-                 "ditto_coordinator_num_workers", "ditto_worker"):
+                 "ditto_worker"):
     getattr(lib, function).restype = ctypes.c_uint32
     getattr(lib, function).argtypes = [ctypes.c_void_p]
 

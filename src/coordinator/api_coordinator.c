@@ -181,11 +181,6 @@ ditto_status ditto_remote_destroy(ditto_remote *remote)
 
 /* -- workers -- */
 
-uint32_t ditto_coordinator_num_workers(const ditto_coordinator *coordinator)
-{
-    return coordinator != NULL ? coordinator->count : 0;
-}
-
 ditto_status ditto_coordinator_worker_info(const ditto_coordinator *c, uint32_t worker,
                                            ditto_worker_info *out)
 {

@@ -152,7 +152,9 @@ static void rule_12_1_workers_are_groups_of_replicas_in_step(void **state)
         ditto_strategy *strategy = make_workers(workers, replicas, NULL);
         ditto_coordinator *c = make_coordinator(strategy, 0);
         assert_int_equal(ditto_strategy_num_replicas(strategy), workers * replicas);
-        assert_int_equal(ditto_coordinator_num_workers(c), workers);
+        ditto_coordinator_counters counters = DITTO_COORDINATOR_COUNTERS_INIT;
+        assert_ok(ditto_coordinator_stats(c, &counters));
+        assert_int_equal(counters.num_workers, workers);
         ditto_remote *remote = schedule(c, "sum_of_ids", NULL);
         ditto_value *value;
         const ditto_value *first;
