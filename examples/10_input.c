@@ -73,12 +73,13 @@ static ditto_status take(ditto_replica *self, void *argument)
 {
     struct pass *p = argument;
     ditto_batch batch;
-    int has_value = 1;
-    for (uint64_t step = 0; has_value && step < p->most_steps; step++) {
-        DITTO_TRY(ditto_next_as_optional(self, p->iterator, &batch, &has_value));
+    for (uint64_t step = 0; step < p->most_steps; step++) {
+        ditto_status status = ditto_next(self, p->iterator, &batch);
+        if (status != DITTO_OK)
+            return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
         const int32_t *row = batch.component[0].data;
         const double *kelvin = batch.component[1].data;
-        for (uint64_t i = 0; has_value && i < batch.rows; i++)
+        for (uint64_t i = 0; i < batch.rows; i++)
             p->seen[row[i]] += kelvin[i] == row[i] % 40 + 0.25 + 273.15;
     }
     return DITTO_OK;

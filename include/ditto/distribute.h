@@ -182,7 +182,7 @@ typedef struct ditto_input_options {
  *      - The options are of a newer version, and have a field set that this version lacks.
  *      - The state has the position of a generator that lacks `restore`.
  *      - Several pipelines read different rows over several hosts, and the cluster has no life line
- *        (ditto_cluster_has_life_line), or the state is of an earlier version.
+ *        (ditto_cluster_properties), or the state is of an earlier version.
  *  @retval DITTO_ERR_DIVERGED     the datasets or options of hosts differ
  *  @par Ownership
  *  The caller destroys the iterator with ditto_iterator_destroy.
@@ -348,18 +348,6 @@ typedef struct ditto_batch {
 DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator,
                                                   ditto_batch *out);
 
-/** Takes the replica's next batch, as ditto_next does, but returns DITTO_OK at the end of the input.
- *
- *  @param self       the calling replica
- *  @param iterator   an iterator of the replica's strategy
- *  @param out        [out] the batch. Not set at the end of the input
- *  @param has_value  [out] 1 if there is a batch, 0 at the end of the input
- *  @return DITTO_OK, or an error of ditto_next
- *  @par Cost
- *  That of ditto_next. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
-                                                              ditto_batch *out, int *has_value);
-
 /* -- Batches of all replicas --
  *
  * The functions are called in cross-replica context. They also return the errors of the group "Strategies",
@@ -388,17 +376,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *sel
  *  All replicas take their batches at the same time, and then copy them, one component after another. Each of
  *  these steps costs about as much as a run. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out);
-
-/** Takes the next batches, as ditto_iterator_next does, but returns DITTO_OK at the end of the input.
- *
- *  @param iterator   the iterator
- *  @param out        [out] the value. NULL at the end of the input
- *  @param has_value  [out] 1 if there are batches, 0 at the end of the input
- *  @return DITTO_OK, or an error of ditto_iterator_next
- *  @par Cost
- *  That of ditto_iterator_next. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator,
-                                                                       ditto_value **out, int *has_value);
 
 /** Saves the position of the iterator, after the batches that the replicas have taken.
  *

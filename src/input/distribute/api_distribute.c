@@ -131,22 +131,6 @@ ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_bat
     return take(r, iterator, out);
 }
 
-ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out,
-                                    int *has_value)
-{
-    DTI_ENTER();
-    struct dti_replica *r;
-    DTI_TRY(dti_self(self, &r));
-    DTI_LEAVES_GATE(held, NULL);
-    DTI_TRY(hold_own(r, iterator, out, &held));
-    DTI_TRY(dti_not_null(has_value, "has_value"));
-    ditto_status status = take(r, iterator, out);
-    if (status < 0)
-        return status;
-    *has_value = status == DITTO_OK;
-    return DITTO_OK;
-}
-
 ditto_status ditto_iterator_spec(const ditto_iterator *iterator, ditto_element_spec *out)
 {
     DTI_ENTER();

@@ -227,7 +227,6 @@ static const char *replica_form(const char *function)
         { "ditto_variable_lookup", "ditto_lookup" },
         { "ditto_variable_update", "ditto_update" },
         { "ditto_iterator_next", "ditto_next" },
-        { "ditto_iterator_next_as_optional", "ditto_next_as_optional" },
     };
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(forms[i][0], function) == 0)

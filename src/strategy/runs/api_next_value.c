@@ -10,18 +10,3 @@ ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out)
     DTI_TRY(dti_not_null(out, "out"));
     return dti_input_next_value(iterator, out);
 }
-
-ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator, ditto_value **out, int *has_value)
-{
-    DTI_ENTER();
-    DTI_HOLD_ITERATOR(iterator);
-    DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_not_null(has_value, "has_value"));
-    ditto_status status = dti_input_next_value(iterator, out);
-    if (status < 0)
-        return status;
-    if (status != DITTO_OK) /* the end of the input */
-        *out = NULL;
-    *has_value = status == DITTO_OK;
-    return DITTO_OK;
-}

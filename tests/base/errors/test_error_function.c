@@ -57,9 +57,7 @@ static ditto_value *value;
     X(ditto_strategy_iterate_from_function, (NULL, NULL, NULL, NULL, NULL))                    \
     X(ditto_iterator_spec, (NULL, NULL))                                                       \
     X(ditto_next, (NULL, NULL, NULL))                                                          \
-    X(ditto_next_as_optional, (NULL, NULL, NULL, NULL))                                        \
     X(ditto_iterator_next, (NULL, NULL))                                                       \
-    X(ditto_iterator_next_as_optional, (NULL, NULL, NULL))                                     \
     X(ditto_iterator_save, (NULL, NULL, NULL))                                                 \
     X(ditto_iterator_stats, (NULL, 0, NULL))                                                   \
     X(ditto_limits_read, (NULL))                                                               \

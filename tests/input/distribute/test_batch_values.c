@@ -136,13 +136,11 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
         ditto_value *value, *kept = NULL;
         ditto_iterator *it;
         ditto_tensor t;
-        int has_value = 1;
         assert_ok(ditto_dataset_zip((ditto_dataset *[]){ one, one }, 2, &two));
         d = then(two, batch_of, 4);
         assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
         for (int step = 0; step < 3; step++) {
-            assert_ok(ditto_iterator_next_as_optional(it, &value, &has_value));
-            assert_int_equal(has_value, 1);
+            assert_ok(ditto_iterator_next(it, &value));
             assert_int_equal(properties_of_value(value).kind, DITTO_VALUE_NEST);
             const ditto_value *member;
             assert_ok(ditto_value_member(value, "1", &member));
@@ -159,9 +157,8 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
             else
                 assert_ok(ditto_value_destroy(value));
         }
-        assert_ok(ditto_iterator_next_as_optional(it, &value, &has_value));
-        assert_true(has_value == 0 && value == NULL);
-        assert_status(ditto_iterator_next(it, &value), DITTO_END_OF_INPUT);
+        for (int i = 0; i < 2; i++)
+            assert_status(ditto_iterator_next(it, &value), DITTO_END_OF_INPUT);
         const ditto_value *member;
         assert_ok(ditto_value_member(kept, "0", &member));
         assert_ok(ditto_value_component(member, first_local(s), &t));
@@ -177,11 +174,9 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
             &it));
         begin(&got, s, it);
         run_all(s, consume, &got, &got.report);
+        value = kept = (ditto_value *)&got; /* an output keeps its value if the call fails */
         assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT);
-        value = kept = (ditto_value *)&got; /* outputs keep their values if the call fails */
-        has_value = 7;
-        assert_status(ditto_iterator_next_as_optional(it, &value, &has_value), DITTO_ERR_CONTEXT);
-        assert_true(value == kept && has_value == 7);
+        assert_true(value == kept);
         end(&got);
         assert_ok(ditto_dataset_destroy(one));
         assert_ok(ditto_dataset_destroy(d));
@@ -390,33 +385,6 @@ static void rule_9_4_a_zip_drops_the_remainder_only_if_all_its_inputs_do(void **
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static ditto_status take_optional(ditto_replica *self, void *argument)
-{
-    struct distribution *d = argument;
-    ditto_batch b;
-    int has_value;
-    for (int i = 0; i < 5; i++) {
-        EXPECT(&d->report, ditto_next_as_optional(self, d->iterator, &b, &has_value) == DITTO_OK);
-        EXPECT(&d->report, has_value == (i < 3));
-    }
-    return DITTO_OK;
-}
-
-static void rule_9_9_next_as_optional_returns_no_value_at_the_end(void **state)
-{
-    ditto_strategy *s = make_strategy(2, NULL);
-    ditto_dataset *d = then(range(0, 10), batch_of, 4);
-    struct distribution got;
-    ditto_iterator *it;
-    (void)state;
-    assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
-    begin(&got, s, it);
-    run_all(s, take_optional, &got, &got.report);
-    end(&got);
-    assert_ok(ditto_dataset_destroy(d));
-    assert_ok(ditto_strategy_destroy(s));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,7 +398,6 @@ int main(void)
                       "a timeout of 20 ms is too short for hosts to meet"),
         cmocka_unit_test(the_spec_is_infinite_if_the_iterator_has_no_end),
         cmocka_unit_test(rule_9_4_a_zip_drops_the_remainder_only_if_all_its_inputs_do),
-        cmocka_unit_test(rule_9_9_next_as_optional_returns_no_value_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
