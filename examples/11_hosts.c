@@ -39,14 +39,15 @@ static ditto_status run_on(ditto_cluster *cluster, uint32_t num_replicas)
 {
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    uint32_t bits = 0, host = ditto_cluster_host(cluster);
+    ditto_cluster_properties on = DITTO_CLUSTER_PROPERTIES_INIT;
+    uint32_t bits = 0;
+    DITTO_TRY(ditto_cluster_info(cluster, &on));
     options.cluster = cluster;
     options.num_replicas = ditto_cluster_share(cluster, num_replicas);
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     DITTO_TRY(ditto_strategy_run(strategy, mean_of_roots, &bits));
-    printf("host %u of %u (%s) has replicas %u to %u; the bits of the result: %08x\n", host,
-           ditto_cluster_num_hosts(cluster), ditto_cluster_host_name(cluster, host),
-           ditto_strategy_first_local_replica(strategy),
+    printf("host %u of %u (%s) has replicas %u to %u; the bits of the result: %08x\n", on.host, on.num_hosts,
+           on.names[on.host], ditto_strategy_first_local_replica(strategy),
            ditto_strategy_first_local_replica(strategy) + ditto_strategy_num_local_replicas(strategy) - 1,
            bits);
     return ditto_strategy_destroy(strategy);

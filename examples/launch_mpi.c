@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static ditto_cluster *cluster;
+static ditto_cluster_properties properties = DITTO_CLUSTER_PROPERTIES_INIT;
 
 void join_hosts(int *argc, char ***argv)
 {
@@ -15,9 +16,11 @@ void join_hosts(int *argc, char ***argv)
     /* Only this thread calls MPI, because only it calls the cross functions of ditto. */
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level);
     ditto_status status = ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster);
+    if (status == DITTO_OK)
+        status = ditto_cluster_info(cluster, &properties);
     if (status != DITTO_OK)
         leave_after_error(status);
-    if (is_first_host() && ditto_cluster_num_hosts(cluster) > 1 && !ditto_cluster_has_life_line(cluster))
+    if (is_first_host() && properties.num_hosts > 1 && !properties.has_life_line)
         fprintf(stderr, "no life line: the end of a process is only noticed after the timeout\n");
 }
 
@@ -28,7 +31,7 @@ ditto_cluster *hosts(void)
 
 bool is_first_host(void)
 {
-    return ditto_cluster_host(cluster) == 0;
+    return properties.host == 0;
 }
 
 int leave_hosts(int code)

@@ -98,7 +98,7 @@ typedef struct ditto_cluster_options {
 
     /** Whether the hosts also connect by TCP, so that the end of a process is noticed at once. OFF: it is
      *  only noticed when a time limit has passed. All hosts give the same value. If connections are not
-     *  possible, the cluster works without them (ditto_cluster_has_life_line). */
+     *  possible, the cluster works without them (ditto_cluster_properties). */
     ditto_switch life_line;
 } ditto_cluster_options;
 
@@ -148,38 +148,32 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wi
  *  Tells the other hosts, closes the connection of the life line, and ends its thread. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_destroy(ditto_cluster *cluster);
 
-/** Returns the number of hosts.
- *
- *  @param cluster  the cluster
- *  @return the number of hosts; 1 if cluster is NULL
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API uint32_t ditto_cluster_num_hosts(const ditto_cluster *cluster);
+/** What a cluster is. */
+typedef struct ditto_cluster_properties {
+    size_t struct_size; /**< set by DITTO_CLUSTER_PROPERTIES_INIT */
+    uint32_t num_hosts; /**< number of hosts */
+    uint32_t host;      /**< number of this host, from 0. Host 0 is TensorFlow's chief */
 
-/** Returns the number of this host. Host 0 is TensorFlow's chief.
- *
- *  @param cluster  the cluster
- *  @return the number, from 0; 0 if cluster is NULL
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API uint32_t ditto_cluster_host(const ditto_cluster *cluster);
+    /** Array of num_hosts names, valid as long as the cluster. */
+    const char *const *names;
 
-/** Returns the name of a host.
- *
- *  @param cluster  the cluster
- *  @param host     number of the host
- *  @return the name, which is valid as long as the cluster; NULL if there is no such host, or cluster is NULL
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API const char *ditto_cluster_host_name(const ditto_cluster *cluster, uint32_t host);
+    /** 1 if the end of a process is noticed at once (ditto_cluster_options.life_line), otherwise 0. */
+    int has_life_line;
+} ditto_cluster_properties;
 
-/** Returns whether the end of a process is noticed at once (ditto_cluster_options.life_line).
+/** Initial value of ditto_cluster_properties. */
+#define DITTO_CLUSTER_PROPERTIES_INIT DITTO_OPTIONS_INIT(ditto_cluster_properties)
+
+/** Says what a cluster is.
  *
- *  @param cluster  the cluster
- *  @return 1 if it is; 0 if not, or if cluster is NULL
+ *  @param cluster  the cluster; NULL means one host without a name
+ *  @param out      [out] start from DITTO_CLUSTER_PROPERTIES_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  out is NULL, or its struct_size is not set
  *  @par Thread safety
  *  Any thread may call it. */
-DITTO_API int ditto_cluster_has_life_line(const ditto_cluster *cluster);
+DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_info(const ditto_cluster *cluster,
+                                                          ditto_cluster_properties *out);
 
 /** Returns this host's share of a number of replicas, as even as possible. The first hosts have one replica
  *  more if the number is not a multiple of the number of hosts.

@@ -30,6 +30,15 @@ module ditto_mpi
         integer(c_int) :: life_line = 0
     end type
 
+    ! ditto_cluster_properties of C.
+    type, bind(c) :: cluster_properties
+        integer(c_size_t) :: struct_size = 0
+        integer(c_int32_t) :: num_hosts = 0
+        integer(c_int32_t) :: host = 0
+        type(c_ptr) :: names = c_null_ptr
+        integer(c_int) :: has_life_line = 0
+    end type
+
     ! The hosts of a program. It is destroyed by destroy, after the strategies that span it.
     type :: cluster
         type(c_ptr) :: handle = c_null_ptr
@@ -55,26 +64,11 @@ module ditto_mpi
             type(c_ptr), value :: c
             integer(c_int) :: status
         end function
-        pure function c_num_hosts(c) bind(c, name='ditto_cluster_num_hosts') result(n)
-            import
-            type(c_ptr), value, intent(in) :: c
-            integer(c_int32_t) :: n
-        end function
-        pure function c_host(c) bind(c, name='ditto_cluster_host') result(n)
-            import
-            type(c_ptr), value, intent(in) :: c
-            integer(c_int32_t) :: n
-        end function
-        function c_host_name(c, host) bind(c, name='ditto_cluster_host_name') result(name)
+        function c_info(c, out) bind(c, name='ditto_cluster_info') result(status)
             import
             type(c_ptr), value :: c
-            integer(c_int32_t), value :: host
-            type(c_ptr) :: name
-        end function
-        pure function c_has_life_line(c) bind(c, name='ditto_cluster_has_life_line') result(has)
-            import
-            type(c_ptr), value, intent(in) :: c
-            integer(c_int) :: has
+            type(cluster_properties), intent(inout) :: out
+            integer(c_int) :: status
         end function
         pure function c_share(c, n) bind(c, name='ditto_cluster_share') result(share)
             import
@@ -108,17 +102,29 @@ contains
         if (status < 0) hosts%handle = c_null_ptr
     end subroutine
 
-    pure function cluster_num_hosts(self) result(n)
+    function properties_of(self) result(found)
+        class(cluster), intent(in) :: self
+        type(cluster_properties) :: found
+        integer :: ignored
+        found%struct_size = c_sizeof(found)
+        ignored = c_info(self%handle, found)
+    end function
+
+    function cluster_num_hosts(self) result(n)
         class(cluster), intent(in) :: self
         integer :: n
-        n = int(c_num_hosts(self%handle))
+        type(cluster_properties) :: found
+        found = properties_of(self)
+        n = int(found%num_hosts)
     end function
 
     ! The number of this host, from 0.
-    pure function cluster_host(self) result(n)
+    function cluster_host(self) result(n)
         class(cluster), intent(in) :: self
         integer :: n
-        n = int(c_host(self%handle))
+        type(cluster_properties) :: found
+        found = properties_of(self)
+        n = int(found%host)
     end function
 
     ! The name of a host, or nothing if there is no such host.
@@ -126,17 +132,22 @@ contains
         class(cluster), intent(in) :: self
         integer, intent(in) :: host
         character(:), allocatable :: name
-        type(c_ptr) :: text
+        type(cluster_properties) :: found
+        type(c_ptr), pointer :: names(:)
         name = ''
-        text = c_host_name(self%handle, int(host, c_int32_t))
-        if (c_associated(text)) name = from_c(text)
+        found = properties_of(self)
+        if (host < 0 .or. host >= found%num_hosts .or. .not. c_associated(found%names)) return
+        call c_f_pointer(found%names, names, [found%num_hosts])
+        name = from_c(names(host + 1))
     end function
 
     ! Whether the end of a process is noticed at once.
-    pure function cluster_has_life_line(self) result(has)
+    function cluster_has_life_line(self) result(has)
         class(cluster), intent(in) :: self
         logical :: has
-        has = c_has_life_line(self%handle) /= 0
+        type(cluster_properties) :: found
+        found = properties_of(self)
+        has = found%has_life_line /= 0
     end function
 
     ! This host's share of a number of replicas, as even as possible. 0 if there are more hosts.

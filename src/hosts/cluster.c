@@ -176,6 +176,7 @@ static void release(ditto_cluster *cluster)
 {
     dti_headers_free(cluster);
     free(cluster->name);
+    free(cluster->names);
     free(cluster->traffic);
     free(cluster->measured);
     free(cluster);
@@ -189,8 +190,11 @@ static ditto_status allocate(const ditto_wire *wire, const char *name, ditto_clu
         cluster->thread = pthread_self();
         cluster->process = dti_process_number();
         cluster->name = calloc(wire->num_hosts, sizeof *cluster->name);
+        cluster->names = calloc(wire->num_hosts, sizeof *cluster->names);
         cluster->traffic = calloc(wire->num_hosts, sizeof *cluster->traffic);
-        if (cluster->name != NULL && cluster->traffic != NULL) {
+        if (cluster->name != NULL && cluster->names != NULL && cluster->traffic != NULL) {
+            for (uint32_t h = 0; h < wire->num_hosts; h++)
+                cluster->names[h] = cluster->name[h];
             char *own = cluster->name[wire->host];
             if (name != NULL)
                 strncpy(own, name, DTI_HOST_NAME_BYTES - 1);
@@ -306,29 +310,24 @@ ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
 
 /* -- queries -- */
 
-uint32_t ditto_cluster_num_hosts(const ditto_cluster *cluster)
+ditto_status ditto_cluster_info(const ditto_cluster *cluster, ditto_cluster_properties *out)
 {
-    return cluster != NULL ? cluster->wire.num_hosts : 1;
-}
-
-uint32_t ditto_cluster_host(const ditto_cluster *cluster)
-{
-    return cluster != NULL ? cluster->wire.host : 0;
-}
-
-const char *ditto_cluster_host_name(const ditto_cluster *cluster, uint32_t host)
-{
-    return cluster != NULL && host < cluster->wire.num_hosts ? cluster->name[host] : NULL;
-}
-
-int ditto_cluster_has_life_line(const ditto_cluster *cluster)
-{
-    return cluster != NULL && cluster->life_line != NULL;
+    ditto_cluster_properties found = { .num_hosts = 1 };
+    DTI_ENTER();
+    DTI_TRY(dti_result_check(out, "ditto_cluster_properties"));
+    if (cluster != NULL)
+        found = (ditto_cluster_properties){ .num_hosts = cluster->wire.num_hosts,
+                                            .host = cluster->wire.host,
+                                            .names = cluster->names,
+                                            .has_life_line = cluster->life_line != NULL };
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
 uint32_t ditto_cluster_share(const ditto_cluster *cluster, uint32_t num_replicas)
 {
-    return dti_ranges_share(num_replicas, ditto_cluster_num_hosts(cluster), ditto_cluster_host(cluster));
+    return cluster != NULL ? dti_ranges_share(num_replicas, cluster->wire.num_hosts, cluster->wire.host)
+                           : num_replicas;
 }
 
 void dti_describe_host(const ditto_cluster *cluster, uint32_t host, struct dti_text *text)

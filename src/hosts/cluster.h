@@ -71,6 +71,7 @@ struct ditto_cluster {
     pthread_t thread;                   /* that made the cluster */
     uint32_t process;                   /* that made it (fork.h) */
     char (*name)[DTI_HOST_NAME_BYTES];  /* [hosts] */
+    const char **names;                 /* [hosts] the same */
     struct dti_traffic *traffic;        /* [hosts] */
     uint64_t unfinished;                /* transfers, */
     uint64_t unfinished_sends;          /* and how many of them are sends */

@@ -199,7 +199,7 @@ static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_op
         status = DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                           "a strategy of kind \"%s\" has one home, and cannot span %u hosts: leave "
                           "options->cluster NULL, or create a strategy of kind DITTO_MIRRORED",
-                          strategy->kind->name, ditto_cluster_num_hosts(o->cluster));
+                          strategy->kind->name, o->cluster->wire.num_hosts);
     if (status == DITTO_OK)
         status = timeout_of(o, &request.timeout_ms);
     else
@@ -276,7 +276,7 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
         status = dti_strategy_make_placement(kind, o, &topology, &strategy->placement);
     if (topology != NULL)
         strategy->machine = topology->counts;
-    if (ditto_cluster_num_hosts(o->cluster) > 1)
+    if (o->cluster != NULL && o->cluster->wire.num_hosts > 1)
         status = join_hosts(strategy, o, status);
     if (status == DITTO_OK && kind->has_workers)
         status = dti_workers_plan(strategy, o, topology);

@@ -265,7 +265,8 @@ static ditto_status loses_a_process(struct test_host *host, ditto_replica_fn fun
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     options.timeout_ms = 4000;
-    CHECK(host, ditto_cluster_has_life_line(host->cluster) == 1);
+    ditto_cluster_properties on = DITTO_CLUSTER_PROPERTIES_INIT;
+    CHECK(host, ditto_cluster_info(host->cluster, &on) == DITTO_OK && on.has_life_line == 1);
     DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
     DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
     ditto_status status = ditto_strategy_run(strategy, function, host);

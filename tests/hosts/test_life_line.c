@@ -252,7 +252,8 @@ static void *look_for_ports(void *argument)
 
 static ditto_status has_a_life_line(struct test_host *host)
 {
-    CHECK(host, ditto_cluster_has_life_line(host->cluster) == 1);
+    ditto_cluster_properties on = DITTO_CLUSTER_PROPERTIES_INIT;
+    CHECK(host, ditto_cluster_info(host->cluster, &on) == DITTO_OK && on.has_life_line == 1);
     return DITTO_OK;
 }
 

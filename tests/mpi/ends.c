@@ -38,9 +38,11 @@ int main(int argc, char **argv)
     int level;
     ditto_cluster *cluster;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    if (argc != 3 || ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster) != DITTO_OK)
+    ditto_cluster_properties on = DITTO_CLUSTER_PROPERTIES_INIT;
+    if (argc != 3 || ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster) != DITTO_OK ||
+        ditto_cluster_info(cluster, &on) != DITTO_OK)
         return 2;
-    uint32_t host = ditto_cluster_host(cluster);
+    uint32_t host = on.host;
     snprintf(path, sizeof path, "%s/%u", argv[1], host);
     FILE *file = fopen(path, "w");
     if (file == NULL)

@@ -107,7 +107,9 @@ static ditto_status run(uint32_t n, struct program *p)
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     DITTO_TRY(ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster));
-    p->host = ditto_cluster_host(cluster);
+    ditto_cluster_properties on = DITTO_CLUSTER_PROPERTIES_INIT;
+    DITTO_TRY(ditto_cluster_info(cluster, &on));
+    p->host = on.host;
     options.cluster = cluster;
     options.num_replicas = ditto_cluster_share(cluster, n);
     options.timeout_ms = strcmp(p->fault, "late") == 0 || strcmp(p->fault, "stop") == 0 ? 1000 : 20000;

@@ -179,7 +179,7 @@ static ditto_status exchange(struct dti_team *team, struct dti_input_plan *plan,
 
 static ditto_status check_life_line(const struct dti_team *team, const struct dti_input_plan *plan)
 {
-    if (!dti_plan_needs_hosts(team, plan) || ditto_cluster_has_life_line(dti_cross_cluster(team)))
+    if (!dti_plan_needs_hosts(team, plan) || dti_cross_has_life_line(team))
         return DITTO_OK;
     return DTI_FAIL(
         DITTO_ERR_UNSUPPORTED,

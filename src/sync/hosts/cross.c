@@ -126,6 +126,12 @@ struct ditto_cluster *dti_cross_cluster(const struct dti_team *team)
     return hosts != NULL ? hosts->cluster : NULL;
 }
 
+bool dti_cross_has_life_line(const struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    return hosts != NULL && hosts->cluster->life_line != NULL;
+}
+
 /* The number of the last exchange of headers, with its epoch. */
 static uint64_t last_exchange(const struct dti_hosts *hosts)
 {

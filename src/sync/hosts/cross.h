@@ -48,6 +48,7 @@ DTI_COMPANION uint32_t dti_cross_host(const struct dti_team *team);
 
 /* Returns the cluster of the hosts, or NULL if the team has one host. Any thread. */
 struct ditto_cluster *dti_cross_cluster(const struct dti_team *team);
+bool dti_cross_has_life_line(const struct dti_team *team);
 
 /* Begins a cross call. Returns what dti_cross_tell needs. */
 DTI_COMPANION uint64_t dti_cross_begin(const struct dti_team *team);

@@ -500,7 +500,7 @@ static ditto_status await(const struct large *l, const struct hosts_block *b, bo
         over &= !late[h];
         if (!late[h] && has_failed(&w.transfers[h])) {
             DTI_FAIL(DITTO_ERR_SYSTEM, "the wire could not exchange data with host %u (%s)", h,
-                     ditto_cluster_host_name(l->hosts->cluster, h));
+                     l->hosts->cluster->name[h]);
             return dti_hosts_fail_wait(l->c, DTI_WAIT_FAILED);
         }
     }

@@ -115,6 +115,7 @@ static ditto_value *value;
     X(ditto_return_variable, (NULL, NULL, NULL))                                               \
     X(ditto_return_slices, (NULL, NULL, NULL, 0))                                              \
     X(ditto_cluster_create, (NULL, NULL, NULL))                                                \
+    X(ditto_cluster_info, (NULL, NULL))                                                        \
     X(ditto_function_register, (NULL, NULL, NULL))                                             \
     X(ditto_function_unregister, (NULL))                                                       \
     X(ditto_coordinator_create, (NULL, NULL, NULL))                                            \

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
         return 1;
     ditto_status status = ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster);
     if (status == DITTO_OK) {
-        printf("%u host\n", ditto_cluster_num_hosts(cluster));
+        printf("%u host\n", ditto_cluster_share(cluster, 1));
         status = ditto_cluster_destroy(cluster);
     }
     return ditto_mpi_end(status);
