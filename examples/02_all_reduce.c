@@ -64,8 +64,10 @@ int main(int argc, char **argv)
     if (result == NULL)
         return 1;
     check(ditto_strategy_run(strategy, add_up, result));
-    uint32_t first = ditto_strategy_first_local_replica(strategy);
-    for (uint32_t i = first; i < first + ditto_strategy_num_local_replicas(strategy); i++)
+    ditto_strategy_properties on = DITTO_STRATEGY_PROPERTIES_INIT;
+    check(ditto_strategy_info(strategy, &on));
+    uint32_t first = on.first_local_replica;
+    for (uint32_t i = first; i < first + on.num_local_replicas; i++)
         if (memcmp(&result[i], &result[first], sizeof result[0]) != 0)
             return fprintf(stderr, "replica %u has other bits\n", i), 1;
     printf("all replicas have the same bits\n");

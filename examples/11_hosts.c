@@ -46,10 +46,11 @@ static ditto_status run_on(ditto_cluster *cluster, uint32_t num_replicas)
     options.num_replicas = ditto_cluster_share(cluster, num_replicas);
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     DITTO_TRY(ditto_strategy_run(strategy, mean_of_roots, &bits));
+    ditto_strategy_properties here = DITTO_STRATEGY_PROPERTIES_INIT;
+    DITTO_TRY(ditto_strategy_info(strategy, &here));
     printf("host %u of %u (%s) has replicas %u to %u; the bits of the result: %08x\n", on.host, on.num_hosts,
-           on.names[on.host], ditto_strategy_first_local_replica(strategy),
-           ditto_strategy_first_local_replica(strategy) + ditto_strategy_num_local_replicas(strategy) - 1,
-           bits);
+           on.names[on.host], here.first_local_replica,
+           here.first_local_replica + here.num_local_replicas - 1, bits);
     return ditto_strategy_destroy(strategy);
 }
 

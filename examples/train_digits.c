@@ -580,8 +580,10 @@ int main(int count, char **word)
     t.options = parse(count, word);
     t.terminal = isatty(STDERR_FILENO) && is_first_host();
     t.strategy = create_strategy(&t.options);
-    uint32_t replicas = ditto_strategy_num_local_replicas(t.strategy);
-    t.first_replica = ditto_strategy_first_local_replica(t.strategy);
+    ditto_strategy_properties on = DITTO_STRATEGY_PROPERTIES_INIT;
+    check(ditto_strategy_info(t.strategy, &on));
+    uint32_t replicas = on.num_local_replicas;
+    t.first_replica = on.first_local_replica;
     open_data(&t.options, &learn, &test);
     create_variables(&t);
     create_optimizer(&t);

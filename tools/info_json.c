@@ -151,13 +151,13 @@ static void print_devices(const struct survey *s, uint32_t replica)
     printf("\"devices\": [");
     for (uint32_t d = 0; d < ditto_placement_num_devices(s->placement, replica); d++) {
         ditto_placed_device place;
-        ditto_device_info info = DITTO_DEVICE_INFO_INIT;
+        ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         check(ditto_placement_get(s->placement, replica, d, &place));
         printf("%s\n        { ", comma(d));
         print_pu(&place.pu);
         printf(", \"sharers\": %u", place.num_sharers);
         if (s->live && (d == 0 || s->request->helpers != DITTO_SWITCH_OFF)) {
-            check(ditto_strategy_device_info(s->strategy, replica, d, &info));
+            check(ditto_strategy_replica_info(s->strategy, replica, d, &info));
             printf(", \"thread\": %d, \"cpu\": %d", info.thread_id, info.cpu);
         }
         printf(" }");
@@ -173,7 +173,7 @@ static void print_replicas(const struct survey *s)
         print_devices(s, r);
         if (s->live) {
             ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-            check(ditto_strategy_replica_info(s->strategy, r, &info));
+            check(ditto_strategy_replica_info(s->strategy, r, 0, &info));
             printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"pages_elsewhere\": "
                    "%llu, "
                    "\"strangers\": %u",

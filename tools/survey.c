@@ -209,7 +209,7 @@ static void warn_of_pages(struct survey *s)
     uint64_t remote_pages = 0;
     for (uint32_t r = 0; r < ditto_strategy_num_replicas(s->strategy); r++) {
         ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-        check(ditto_strategy_replica_info(s->strategy, r, &info));
+        check(ditto_strategy_replica_info(s->strategy, r, 0, &info));
         remote_pages += info.remote_pages;
     }
     if (remote_pages > 0)

@@ -429,14 +429,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy
  *  One system call, which gives the thread its own PUs again. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
 
-/** Returns the kind of a strategy.
- *
- *  @param strategy  the strategy
- *  @return its kind; 0 for NULL
- *  @par Thread safety
- *  Any thread may call it, in any context. */
-DITTO_API ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strategy);
-
 /** Returns the number of replicas of a strategy.
  *
  *  @param strategy  the strategy
@@ -445,54 +437,42 @@ DITTO_API ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strat
  *  Any thread may call it, in any context. */
 DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
 
-/** Returns the number of replicas of a strategy that are on this host, in this process. A loop over
- *  components goes from ditto_strategy_first_local_replica over this number of them, so that a program works
- *  on several hosts too. On one host this is ditto_strategy_num_replicas.
+/** What a strategy is. */
+typedef struct ditto_strategy_properties {
+    size_t struct_size;       /**< set by DITTO_STRATEGY_PROPERTIES_INIT */
+    ditto_strategy_kind kind; /**< its kind */
+    uint32_t num_replicas;    /**< number of replicas, on all hosts */
+
+    /** Number of replicas on this host, in this process. They have consecutive ids, from first_local_replica
+     *  on. A loop over components goes over these, so that a program works on several hosts too. */
+    uint32_t num_local_replicas;
+
+    uint32_t first_local_replica; /**< id of the first replica on this host, which is 0 on one host */
+
+    /** The worker devices: the PUs of each replica. NULL for the default strategy, which has no devices. It
+     *  belongs to the strategy. */
+    const ditto_placement *placement;
+
+    /** The parameter devices: array of the NUMA nodes that hold components of variables, each once, in the
+     *  order of their first replicas, as the operating system numbers them. It belongs to the strategy. */
+    const uint32_t *parameter_nodes;
+
+    uint32_t num_parameter_nodes; /**< length of parameter_nodes; 0 for the default strategy */
+} ditto_strategy_properties;
+
+/** Initial value of ditto_strategy_properties. */
+#define DITTO_STRATEGY_PROPERTIES_INIT DITTO_OPTIONS_INIT(ditto_strategy_properties)
+
+/** Says what a strategy is.
  *
  *  @param strategy  the strategy
- *  @return the number; 0 for NULL
+ *  @param out       [out] start from DITTO_STRATEGY_PROPERTIES_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer, or struct_size is not set
  *  @par Thread safety
  *  Any thread may call it, in any context. */
-DITTO_API uint32_t ditto_strategy_num_local_replicas(const ditto_strategy *strategy);
-
-/** Returns the id of the first replica of a strategy that is on this host. The replicas of a host have
- *  consecutive ids.
- *
- *  @param strategy  the strategy
- *  @return the id, which is 0 on one host; 0 for NULL
- *  @par Thread safety
- *  Any thread may call it, in any context. */
-DITTO_API uint32_t ditto_strategy_first_local_replica(const ditto_strategy *strategy);
-
-/** Returns the worker devices: the PUs of each replica.
- *
- *  @param strategy  the strategy
- *  @return the placement; NULL for NULL, and for the default strategy, which has no devices. For the latter
- *          ditto_last_error has DITTO_ERR_CONTEXT
- *  @par Thread safety
- *  Any thread may call it, in any context.
- *  @par Ownership
- *  The placement belongs to the strategy, and is valid until the strategy is destroyed. */
-DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy);
-
-/** Returns the parameter devices: the NUMA nodes that hold components of variables, each once, in the order
- *  of their first replicas.
- *
- *  @param strategy   the strategy
- *  @param nodes      [out] [capacity] as many nodes as fit, as the operating system numbers them; may be NULL
- *                    if capacity is 0
- *  @param capacity   number of elements of nodes
- *  @param num_nodes  [out] how many nodes there are, also if fewer fit
- *  @retval DITTO_OK           num_nodes is set
- *  @retval DITTO_ERR_INVALID  strategy or num_nodes is NULL, or nodes is NULL and capacity is not 0
- *  @retval DITTO_ERR_CONTEXT  the default strategy has no devices
- *  @par Thread safety
- *  Any thread may call it, in any context.
- *  @par Cost
- *  Writes one number for each device. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy,
-                                                                        uint32_t *nodes, uint32_t capacity,
-                                                                        uint32_t *num_nodes);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_info(const ditto_strategy *strategy,
+                                                           ditto_strategy_properties *out);
 
 /** How a replica's memory is bound to its NUMA node. */
 typedef enum ditto_binding {
@@ -505,25 +485,28 @@ typedef enum ditto_binding {
     DITTO_BINDING_FIRST_TOUCH = 3,
 } ditto_binding;
 
-/** Where a replica is, as planned, and as read back from the kernel. */
+/** Where a logical device of a replica is, as planned, and as read back from the kernel. */
 typedef struct ditto_replica_info {
     size_t struct_size; /**< set by DITTO_REPLICA_INFO_INIT */
 
-    ditto_placed_device planned; /**< the planned PU of the leader */
+    ditto_placed_device planned; /**< the planned PU */
     uint32_t num_devices;        /**< number of logical devices: the leader and its helpers */
 
-    /** The largest number of threads of other strategies of this process on a PU of the replica. 0 with
-     *  DITTO_PIN_NONE. */
+    /** Number of threads of other strategies of this process on the PU. For device 0 it is the largest one of
+     *  the PUs of the replica. 0 with DITTO_PIN_NONE. */
     uint32_t num_foreign_threads;
 
-    /** The id of the leader's thread, as `top -H` shows it. -1 for replica 0 if the caller works as replica
-     *  0. */
+    /** The id of the thread, as `top -H` shows it. -1 for the leader of replica 0 if the caller works as
+     *  replica 0. */
     int32_t thread_id;
 
     /** The PU on which the thread ran when the strategy was created. -1 if unknown or not pinned. */
     int32_t cpu;
 
-    int32_t memory_node;   /**< NUMA node of the arena's first resident page; -1 if unknown */
+    /** NUMA node of the first resident page of the replica's arena; -1 if unknown. This and the next three
+     *  fields are about the memory of the replica, and are only set for device 0. */
+    int32_t memory_node;
+
     ditto_binding binding; /**< how the arena is bound to its node */
 
     /** Bytes of address space mapped so far. They include the replica's memory on other nodes, for example
@@ -537,46 +520,20 @@ typedef struct ditto_replica_info {
 /** Initial value of ditto_replica_info. */
 #define DITTO_REPLICA_INFO_INIT DITTO_OPTIONS_INIT(ditto_replica_info)
 
-/** Reads where a replica is.
+/** Reads where a logical device of a replica is.
  *
  *  @param strategy  the strategy
  *  @param replica   id of the replica
+ *  @param device    number of the device. Device 0 is the leader. Without helpers there is no other
  *  @param out       [out] the information. Start from DITTO_REPLICA_INFO_INIT
  *  @retval DITTO_OK           out is set
  *  @retval DITTO_ERR_INVALID  out is NULL, or its struct_size is not set
- *  @retval DITTO_ERR_RANGE    there is no such replica
+ *  @retval DITTO_ERR_RANGE    there is no such replica or device
  *  @par Cost
- *  The function makes a system call for each 2 MiB of the replica's memory. It is meant for reports. */
+ *  For device 0 the function makes a system call for each 2 MiB of the replica's memory. It is meant for
+ *  reports. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica,
-                                                                   ditto_replica_info *out);
-
-/** Where a logical device is, as planned, and as read back from the kernel. */
-typedef struct ditto_device_info {
-    size_t struct_size; /**< set by DITTO_DEVICE_INFO_INIT */
-
-    ditto_placed_device planned; /**< the planned PU */
-
-    /** Number of threads of other strategies of this process on the PU. 0 with DITTO_PIN_NONE. */
-    uint32_t num_foreign_threads;
-
-    int32_t thread_id; /**< as in ditto_replica_info */
-    int32_t cpu;       /**< as in ditto_replica_info */
-} ditto_device_info;
-
-/** Initial value of ditto_device_info. */
-#define DITTO_DEVICE_INFO_INIT DITTO_OPTIONS_INIT(ditto_device_info)
-
-/** Reads where a logical device is.
- *
- *  @param strategy  the strategy
- *  @param replica   id of the replica
- *  @param device    number of the device in the replica. Without helpers there is only device 0
- *  @param out       [out] the information. Start from DITTO_DEVICE_INFO_INIT
- *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  out is NULL, or its struct_size is not set
- *  @retval DITTO_ERR_RANGE    there is no such replica or device */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica,
-                                                                  uint32_t device, ditto_device_info *out);
+                                                                   uint32_t device, ditto_replica_info *out);
 
 /** Writes a table of the replicas (replica, package, node, PUs, thread, devices, memory), unusual limits of
  *  the process, and a line about each iterator.

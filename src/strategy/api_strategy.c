@@ -62,102 +62,41 @@ ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy)
     return dti_scope_leave(strategy);
 }
 
-ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strategy)
-{
-    return strategy != NULL ? strategy->kind->kind : (ditto_strategy_kind)0;
-}
-
 uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
 {
     if (strategy != NULL && strategy->workers != NULL)
-        return strategy->hosts != NULL ? dti_ranges_replicas(&strategy->hosts->ranges)
-                                       : strategy->placement->replicas;
+        return strategy->placement->replicas;
     return strategy != NULL ? dti_team_all_replicas(dti_team_of(strategy)) : 0;
 }
 
-uint32_t ditto_strategy_num_local_replicas(const ditto_strategy *strategy)
+ditto_status ditto_strategy_info(const ditto_strategy *strategy, ditto_strategy_properties *out)
 {
-    if (strategy != NULL && strategy->workers != NULL)
-        return strategy->placement->replicas;
-    return strategy != NULL ? dti_base_of(strategy)->num_replicas : 0;
-}
-
-uint32_t ditto_strategy_first_local_replica(const ditto_strategy *strategy)
-{
-    if (strategy != NULL && strategy->workers != NULL)
-        return strategy->hosts != NULL ? strategy->hosts->first : 0;
-    return strategy != NULL ? dti_team_first_replica(dti_team_of(strategy)) : 0;
-}
-
-static ditto_status check_devices(const ditto_strategy *strategy)
-{
+    DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
-    if (dti_is_default(strategy))
-        return DTI_FAIL(
-            DITTO_ERR_CONTEXT,
-            "the default strategy has no devices, because its functions run on the calling thread");
-    return DITTO_OK;
-}
-
-const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy)
-{
-    DTI_ENTER();
-    return strategy != NULL && check_devices(strategy) == DITTO_OK ? strategy->placement : NULL;
-}
-
-/* Stores the nodes whose memory the replicas use, each once, in the order of their first replicas. Returns
- * their number. */
-static uint32_t nodes_of_replicas(const ditto_strategy *strategy, uint32_t nodes[DITTO_MAX_REPLICAS])
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < dti_base_of(strategy)->num_replicas; i++) {
-        uint32_t node = dti_placement_leader(strategy->placement, i)->is.memory_node, k = 0;
-        while (k < count && nodes[k] != node)
-            k++;
-        if (k == count)
-            nodes[count++] = node;
-    }
-    return count;
-}
-
-ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes,
-                                              uint32_t capacity, uint32_t *num_nodes)
-{
-    uint32_t found[DITTO_MAX_REPLICAS];
-    DTI_ENTER();
-    DTI_TRY(check_devices(strategy));
-    DTI_TRY(dti_not_null(num_nodes, "num_nodes"));
-    if (capacity > 0)
-        DTI_TRY(dti_not_null(nodes, "nodes"));
-    const struct dti_storage *storage = dti_vars_storage(strategy->base.team);
-    found[0] = storage->node;
-    *num_nodes = storage->parameters ? storage->num_nodes
-                 : storage->central  ? 1
-                                     : nodes_of_replicas(strategy, found);
-    for (uint32_t k = 0; k < *num_nodes && k < capacity; k++)
-        nodes[k] = storage->parameters ? storage->nodes[k] : found[k];
-    return DITTO_OK;
-}
-
-ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
-                                        ditto_device_info *out)
-{
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_result_check(out, "ditto_device_info"));
-    ditto_device_info found = DITTO_DEVICE_INFO_INIT;
-    DTI_TRY(dti_strategy_device_info(strategy, replica, device, &found));
+    DTI_TRY(dti_result_check(out, "ditto_strategy_properties"));
+    bool has_workers = strategy->workers != NULL;
+    ditto_strategy_properties found = {
+        .kind = strategy->kind->kind,
+        .num_replicas = ditto_strategy_num_replicas(strategy),
+        .num_local_replicas = has_workers ? strategy->placement->replicas
+                                          : dti_base_of(strategy)->num_replicas,
+        .first_local_replica = has_workers ? 0 : dti_team_first_replica(dti_team_of(strategy)),
+        .placement = dti_is_default(strategy) ? NULL : strategy->placement,
+        .parameter_nodes = strategy->node,
+        .num_parameter_nodes = strategy->num_nodes,
+    };
     dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }
 
-ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                                         ditto_replica_info *out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_result_check(out, "ditto_replica_info"));
     ditto_replica_info found = DITTO_REPLICA_INFO_INIT;
-    DTI_TRY(dti_strategy_info(strategy, replica, &found));
+    DTI_TRY(dti_strategy_info(strategy, replica, device, &found));
     dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }

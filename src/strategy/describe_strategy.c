@@ -54,7 +54,7 @@ static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t ind
 }
 
 static ditto_status inspect_device(const ditto_strategy *strategy, uint32_t index, uint32_t device,
-                                   ditto_device_info *out)
+                                   ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
     ditto_placed_device placed;
@@ -65,10 +65,12 @@ static ditto_status inspect_device(const ditto_strategy *strategy, uint32_t inde
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, index, device, &placed)));
     placed.replica = r->id;
     const struct dti_device *d = &r->crew->device[device];
-    *out = (ditto_device_info){ .planned = placed,
-                                .num_foreign_threads = foreign_threads_on(team, &placed),
-                                .thread_id = device == 0 ? r->tid : d->tid,
-                                .cpu = device == 0 ? r->cpu : d->cpu };
+    *out = (ditto_replica_info){ .planned = placed,
+                                 .num_devices = r->crew->devices,
+                                 .num_foreign_threads = foreign_threads_on(team, &placed),
+                                 .thread_id = d->tid,
+                                 .cpu = d->cpu,
+                                 .memory_node = -1 };
     return DITTO_OK;
 }
 
@@ -207,16 +209,18 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
     return DITTO_OK;
 }
 
-ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                               ditto_replica_info *out)
 {
     struct dti_frame frame;
     uint32_t index;
     if (strategy->workers != NULL)
-        return dti_workers_info(strategy, replica, out);
+        return dti_workers_info(strategy, replica, device, out);
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_team_index(strategy->base.team, replica, &index);
     if (status == DITTO_OK)
-        status = inspect_replica(strategy, index, out);
+        status = device == 0 ? inspect_replica(strategy, index, out)
+                             : inspect_device(strategy, index, device, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }
@@ -226,20 +230,6 @@ ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *te
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = write_table(strategy, text);
-    dti_cross_leave(strategy->base.team, &frame);
-    return status;
-}
-
-ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
-                                      ditto_device_info *out)
-{
-    struct dti_frame frame;
-    uint32_t index;
-    DTI_TRY(dti_team_check_in_step(strategy->base.team));
-    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = dti_team_index(strategy->base.team, replica, &index);
-    if (status == DITTO_OK)
-        status = inspect_device(strategy, index, device, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }

@@ -267,13 +267,14 @@ void dti_workers_give_turns(const ditto_strategy *strategy, const bool *taken)
         dti_team_give_turn(dti_team_of(w->strategy[i]), taken[i]);
 }
 
-ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                              ditto_replica_info *out)
 {
     ditto_placed_device placed;
     if (replica >= strategy->placement->replicas)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
                         strategy->placement->replicas);
-    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &placed)));
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &placed)));
     *out = (ditto_replica_info){ .planned = placed,
                                  .num_devices = ditto_placement_num_devices(strategy->placement, replica),
                                  .thread_id = -1,

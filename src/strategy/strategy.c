@@ -140,6 +140,7 @@ static void release(ditto_strategy *strategy)
     dti_hosts_free(strategy->hosts);
     dti_placement_destroy(strategy->placement);
     free(strategy->merging);
+    free(strategy->node);
     free(strategy);
 }
 
@@ -151,6 +152,27 @@ static uint32_t default_node(const ditto_strategy *strategy)
     bool usable = strategy->caller_node >= 0 && dti_node_has_memory((uint32_t)strategy->caller_node);
     return dti_team_num_replicas(team) > 1 && usable ? (uint32_t)strategy->caller_node
                                                      : dti_team_replica(team, 0)->pu.memory_node;
+}
+
+/* Stores the nodes that hold variables in strategy->node. */
+static ditto_status list_nodes(ditto_strategy *strategy, const struct dti_storage *storage)
+{
+    uint32_t n = storage->parameters ? storage->num_nodes : strategy->base.num_replicas, count = 0;
+    strategy->node = malloc(n * sizeof *strategy->node);
+    if (strategy->node == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the NUMA nodes of %u replicas", n);
+    for (uint32_t i = 0; i < n && !dti_is_default(strategy); i++) {
+        uint32_t node = storage->parameters ? storage->nodes[i]
+                        : storage->central  ? storage->node
+                                            : dti_placement_leader(strategy->placement, i)->is.memory_node;
+        uint32_t k = 0;
+        while (k < count && strategy->node[k] != node)
+            k++;
+        strategy->node[k] = node;
+        count += k == count;
+    }
+    strategy->num_nodes = count;
+    return DITTO_OK;
 }
 
 /* Decides where variables are stored, and makes the list of variables. */
@@ -169,6 +191,7 @@ static ditto_status make_variables(ditto_strategy *strategy, const ditto_strateg
                             "parameter_node %u is not a NUMA node whose memory this process may use",
                             storage.node);
     }
+    DTI_TRY(list_nodes(strategy, &storage));
     return dti_vars_create(strategy->base.team, &storage);
 }
 

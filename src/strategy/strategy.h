@@ -82,6 +82,9 @@ struct ditto_strategy {
     ditto_placement *placement;
     struct dti_workers *workers; /* NULL with other kinds */
 
+    /* [num_nodes] The NUMA nodes that hold variables, each once. The default strategy has none. */
+    uint32_t num_nodes, *node;
+
     /* If this is the strategy of a worker that has a coordinator: the worker (src/coordinator). Set while no
      * function runs. */
     struct dti_function_worker *worker;
@@ -134,7 +137,8 @@ ditto_status dti_workers_destroy(ditto_strategy *strategy);
 void dti_workers_free(struct dti_workers *workers);
 /* Writes a table of the workers, and what the plan says about a replica. */
 void dti_workers_describe(const ditto_strategy *strategy, struct dti_text *text);
-ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
+ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                              ditto_replica_info *out);
 
 /* Sets `wait`, `spin_us` and `has_spin_us` from the options and the environment. Fails with RANGE or
  * INVALID if one of them is not valid, or if they contradict each other. */
@@ -183,9 +187,8 @@ ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_
 const struct dti_run_call *dti_current_run_call(void);
 
 /* -- reports -- */
-ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
-ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
-                                      ditto_device_info *out);
+ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                               ditto_replica_info *out);
 ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text);
 
 /* -- input, in cross-replica context -- */

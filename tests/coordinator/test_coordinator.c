@@ -201,7 +201,7 @@ static void rule_12_1_options_that_cannot_be(void **state)
     options.num_parameter_nodes = 1;
     options.parameter_nodes = nodes;
     assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
-    assert_int_equal(ditto_strategy_kind_of(strategy), DITTO_PARAMETER_SERVER);
+    assert_int_equal(properties_of_strategy(strategy).kind, DITTO_PARAMETER_SERVER);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

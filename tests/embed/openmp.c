@@ -82,11 +82,14 @@ static int try(ditto_strategy_options options)
     options.helpers = DITTO_SWITCH_OFF;
     if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK)
         die("create");
+    ditto_strategy_properties properties = DITTO_STRATEGY_PROPERTIES_INIT;
+    if (ditto_strategy_info(strategy, &properties) != DITTO_OK)
+        die("info");
     for (int run = 0; run < 2; run++) { /* the second run uses the OpenMP threads of the first again */
         memset(&l, 0, sizeof l);
         if (ditto_strategy_run(strategy, region, &l) != DITTO_OK)
             die("run");
-        wrong += check(ditto_strategy_placement(strategy), &l);
+        wrong += check(properties.placement, &l);
     }
     if (ditto_strategy_destroy(strategy) != DITTO_OK)
         die("destroy");

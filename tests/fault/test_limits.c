@@ -299,7 +299,7 @@ static int mbind_refused(void *unused)
     options.num_replicas = 3;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &count) == DITTO_OK);
-    REQUIRE(ditto_strategy_replica_info(strategy, 1, &info) == DITTO_OK);
+    REQUIRE(ditto_strategy_replica_info(strategy, 1, 0, &info) == DITTO_OK);
     REQUIRE(info.binding == DITTO_BINDING_FIRST_TOUCH);
     REQUIRE(info.memory_node == -1); /* unknown, because move_pages is refused, too */
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);

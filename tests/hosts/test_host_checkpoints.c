@@ -22,7 +22,7 @@ static ditto_status change(ditto_replica *self, void *argument)
 static ditto_status note_file(ditto_strategy *strategy, struct program *p, const char *path)
 {
     static char bytes[200000];
-    FILE *file = ditto_strategy_first_local_replica(strategy) == 0 ? fopen(path, "rb") : NULL;
+    FILE *file = properties_of_strategy(strategy).first_local_replica == 0 ? fopen(path, "rb") : NULL;
     if (file == NULL)
         return DITTO_OK;
     size_t length = fread(bytes, 1, sizeof bytes, file);
@@ -34,7 +34,8 @@ static ditto_status note_file(ditto_strategy *strategy, struct program *p, const
 /* Only the first host has a path to the file. */
 static const char *path_of(ditto_strategy *strategy, const struct program *p, char *path, size_t size)
 {
-    snprintf(path, size, "%s/a", ditto_strategy_first_local_replica(strategy) == 0 ? p->folder : "/nowhere");
+    snprintf(path, size, "%s/a",
+             properties_of_strategy(strategy).first_local_replica == 0 ? p->folder : "/nowhere");
     return path;
 }
 

@@ -339,8 +339,8 @@ static ditto_status creates_with_other_options(struct test_host *host)
         expect(host, make_host_strategy(host, 1, &options, &second), DITTO_ERR_BUSY, "another strategy"));
     CHECK(host, ditto_cluster_destroy(host->cluster) == DITTO_ERR_BUSY);
     CHECK(host, ditto_strategy_num_replicas(strategy) == 3 &&
-                    ditto_strategy_num_local_replicas(strategy) == 1 &&
-                    ditto_strategy_first_local_replica(strategy) == host->host);
+                    properties_of_strategy(strategy).num_local_replicas == 1 &&
+                    properties_of_strategy(strategy).first_local_replica == host->host);
     DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
     return ditto_strategy_destroy(strategy);
 }

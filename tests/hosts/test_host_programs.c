@@ -45,7 +45,7 @@ static ditto_status use_variables(ditto_strategy *strategy, struct program *p)
     struct variables v = { .program = p };
     float initial[COUNT], found[COUNT];
     for (int i = 0; i < COUNT; i++) /* only that of the first host counts */
-        initial[i] = (float)(ditto_strategy_first_local_replica(strategy) * 1000) + (float)i;
+        initial[i] = (float)(properties_of_strategy(strategy).first_local_replica * 1000) + (float)i;
     DITTO_TRY(program_variable(strategy, "m", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, initial,
                                &v.mirrored));
     DITTO_TRY(program_variable(strategy, "mean", DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN, DITTO_F32, COUNT, NULL,

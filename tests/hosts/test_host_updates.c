@@ -103,7 +103,7 @@ static ditto_status return_rows(ditto_replica *self, void *argument)
 static ditto_status note_slices(ditto_strategy *strategy, struct program *p, const ditto_value *value)
 {
     ditto_slices slices;
-    DITTO_TRY(ditto_value_slices(value, ditto_strategy_first_local_replica(strategy), &slices, NULL));
+    DITTO_TRY(ditto_value_slices(value, properties_of_strategy(strategy).first_local_replica, &slices, NULL));
     note_cross(strategy, p, slices.indices, slices.rows * sizeof *slices.indices);
     note_cross(strategy, p, slices.values, slices.rows * ROW * sizeof(float));
     return DITTO_OK;
@@ -124,7 +124,7 @@ static ditto_status use_slices(ditto_strategy *strategy, struct program *p)
         DITTO_TRY(note_slices(strategy, p, merged));
         DITTO_TRY(ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ rows },
                                            &(ditto_destination){ .replica = 0 }, 1, &dense));
-        if (ditto_strategy_first_local_replica(strategy) == 0) {
+        if (properties_of_strategy(strategy).first_local_replica == 0) {
             DITTO_TRY(ditto_value_component(dense, 0, &component));
             note_cross(strategy, p, component.data, ditto_tensor_bytes(&component));
         }

@@ -101,7 +101,7 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
     int node = memory_node_of_cpu(l->cpu[i]);
     assert_ok(component_of(l->mirrored, i, &mirrored));
     assert_ok(component_of(l->local, i, &local));
-    assert_ok(ditto_strategy_replica_info(s, i, &info));
+    assert_ok(ditto_strategy_replica_info(s, i, 0, &info));
     printf("  %7u  %3d  %3d  %12d  %5d  %11d  %8d  %12d  %5d  %4d  %s\n", i, l->cpu[i],
            node_of_cpu(l->cpu[i]), node, l->arena[i], l->large[i], node_of_page(mirrored),
            node_of_page(local), l->batch[i], l->own_mapping[i],
@@ -356,7 +356,7 @@ static void expect_components_on_nodes(ditto_strategy *s, const ditto_value *val
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(s); i++) {
         ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         ditto_tensor t;
-        assert_ok(ditto_strategy_replica_info(s, i, &info));
+        assert_ok(ditto_strategy_replica_info(s, i, 0, &info));
         assert_ok(ditto_value_component(value, i, &t));
         assert_int_equal(node_of_page(t.data), info.planned.pu.memory_node);
         assert_int_equal(node_of_page((char *)t.data + ditto_tensor_bytes(&t) - 1),
@@ -442,14 +442,14 @@ static void devices_are_on_their_pus_and_blocks_on_their_nodes(void **state)
         options.span = spans[k];
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
         run_all(s, use_devices, w, &w->report);
-        const ditto_placement *p = ditto_strategy_placement(s);
+        const ditto_placement *p = properties_of_strategy(s).placement;
         for (uint32_t r = 0; r < ditto_placement_num_replicas(p); r++) {
             printf("  replica %u on CPUs", r);
             for (uint32_t d = 0; d < ditto_placement_num_devices(p, r); d++) {
                 ditto_placed_device place;
-                ditto_device_info info = DITTO_DEVICE_INFO_INIT;
+                ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
                 assert_ok(ditto_placement_get(p, r, d, &place));
-                assert_ok(ditto_strategy_device_info(s, r, d, &info));
+                assert_ok(ditto_strategy_replica_info(s, r, d, &info));
                 printf(" %d", w->cpu[r][d]);
                 assert_int_equal(w->cpu[r][d], place.pu.number);
                 assert_int_equal(w->cpu[r][d], info.cpu);
@@ -495,10 +495,10 @@ static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **stat
     options.helpers = DITTO_SWITCH_OFF;
     options.caller = DITTO_CALLER_WAITS;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
-    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    assert_ok(ditto_strategy_replica_info(s, 0, 0, &info));
     leader.node = memory_node_of_cpu((int)info.planned.pu.number);
     run_all(s, look_at_own_memory, &leader, &leader.report);
-    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    assert_ok(ditto_strategy_replica_info(s, 0, 0, &info));
     assert_int_equal(info.remote_pages, 0);
     assert_ok(ditto_strategy_destroy(s));
 }

@@ -24,7 +24,7 @@ static void expect_central_storage_on(uint32_t node)
     assert_ok(ditto_variable_create(s, &spec, NULL, &v));
     assert_ok(component_of(v, 1, &data));
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    assert_ok(ditto_strategy_replica_info(s, 0, 0, &info));
     /* With first touch, the memory is on the node of the thread that touched it first. */
     if (info.binding != DITTO_BINDING_FIRST_TOUCH)
         assert_int_equal(node_of_page(data), node);
@@ -98,9 +98,10 @@ static void shared_copies_are_updated_with_the_arguments_of_replica_0(void **sta
 
 static uint32_t nodes_of_parameters(ditto_strategy *s, uint32_t *list, uint32_t capacity)
 {
-    uint32_t count;
-    assert_ok(ditto_strategy_parameter_devices(s, list, capacity, &count));
-    return count;
+    ditto_strategy_properties found = properties_of_strategy(s);
+    for (uint32_t i = 0; i < found.num_parameter_nodes && i < capacity; i++)
+        list[i] = found.parameter_nodes[i];
+    return found.num_parameter_nodes;
 }
 
 static ditto_status add_one(ditto_replica *self, void *argument)
@@ -171,7 +172,7 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
     assert_ok(ditto_strategy_run(s, split_by_update, v));
     for (uint32_t i = 0; i < 8; i++) {
         ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-        assert_ok(ditto_strategy_replica_info(s, i, &info));
+        assert_ok(ditto_strategy_replica_info(s, i, 0, &info));
         assert_ok(component_of(v, i, (const void **)&after[i]));
         assert_true(after[i][0] == (float)i);
         assert_int_equal(node_of_page(after[i]), info.planned.pu.memory_node);
@@ -240,7 +241,7 @@ static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
 {
     uint32_t devices[64], count = nodes_of_parameters(s, devices, 64);
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    assert_ok(ditto_strategy_replica_info(s, 0, 0, &info));
     for (size_t k = 0; k < properties_of(v).num_shards && info.binding != DITTO_BINDING_FIRST_TOUCH; k++) {
         ditto_shard_info shard = shard_of(v, k);
         const void *data = shard.data;
@@ -264,7 +265,7 @@ static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer 
         assert_ok(ditto_optimizer_slot(o, k, "momentum", &slot));
         for (uint32_t p = 0; p < slot->pieces; p++) {
             ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-            assert_ok(ditto_strategy_replica_info(s, slot->copy[p].owner, &info));
+            assert_ok(ditto_strategy_replica_info(s, slot->copy[p].owner, 0, &info));
             assert_int_equal(node_of_page(slot->copy[p].data), info.planned.pu.memory_node);
         }
     }

@@ -387,10 +387,10 @@ static void a_description_says_where_replicas_are(void **state)
     assert_int_equal(strlen(cut), sizeof cut - 1);
     assert_int_equal(same, length);
     assert_ok(ditto_strategy_describe(s, NULL, 0, &same));
-    assert_ok(ditto_strategy_replica_info(s, end_local(s) - 1, &info));
+    assert_ok(ditto_strategy_replica_info(s, end_local(s) - 1, 0, &info));
     assert_true(info.thread_id > 0);
     assert_int_equal(info.cpu, info.planned.pu.number);
-    assert_status(ditto_strategy_replica_info(s, n, &info), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_replica_info(s, n, 0, &info), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_destroy(s));
 }
 

@@ -104,7 +104,7 @@ static void rule_1_1_a_thread_is_in_exactly_one_context(void **state)
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL), *plain = ditto_get_strategy();
     assert_non_null(plain);
-    assert_int_equal(ditto_strategy_kind_of(plain), DITTO_DEFAULT_STRATEGY);
+    assert_int_equal(properties_of_strategy(plain).kind, DITTO_DEFAULT_STRATEGY);
     assert_ok(ditto_strategy_scope_enter(strategy));
     assert_ptr_equal(ditto_get_strategy(), strategy);
     assert_true(context_here().kind == DITTO_CONTEXT_CROSS_REPLICA && context_here().has_strategy);
@@ -270,7 +270,7 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     (void)state;
     ditto_strategy *plain = ditto_get_strategy(), *made;
     double x[2] = { 3, 4 }, number;
-    uint32_t nodes[4], num_nodes, count;
+    uint32_t count;
     ditto_tensor t = { .data = x, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
     ditto_value *value, *result, *local[1];
     assert_int_equal(ditto_strategy_num_replicas(plain), 1);
@@ -288,9 +288,8 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_ptr_equal(strategy_of_another_thread(), plain); /* there is one default strategy */
     assert_status(ditto_strategy_create(DITTO_DEFAULT_STRATEGY, NULL, &made), DITTO_ERR_RANGE);
     assert_status(ditto_strategy_destroy(plain), DITTO_ERR_CONTEXT);
-    assert_null(ditto_strategy_placement(plain)); /* it has no devices */
-    assert_int_equal(ditto_last_error()->status, DITTO_ERR_CONTEXT);
-    assert_status(ditto_strategy_parameter_devices(plain, nodes, 4, &num_nodes), DITTO_ERR_CONTEXT);
+    assert_null(properties_of_strategy(plain).placement); /* it has no devices */
+    assert_int_equal(properties_of_strategy(plain).num_parameter_nodes, 0);
     /* A run and the replica of this thread can use a variable of the default strategy. */
     ditto_variable *variable;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -545,10 +544,10 @@ static void the_default_strategy_is_not_counted_as_sharing_pus(void **state)
     ditto_strategy *strategy = make_strategy(1, NULL);
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     assert_non_null(ditto_get_replica_context());
-    assert_ok(ditto_strategy_replica_info(strategy, 0, &info));
+    assert_ok(ditto_strategy_replica_info(strategy, 0, 0, &info));
     assert_int_equal(info.num_foreign_threads, 0);
     ditto_strategy *other = make_strategy(1, NULL); /* has the same PU, and is counted */
-    assert_ok(ditto_strategy_replica_info(strategy, 0, &info));
+    assert_ok(ditto_strategy_replica_info(strategy, 0, 0, &info));
     assert_int_equal(info.num_foreign_threads, 1);
     assert_ok(ditto_strategy_destroy(other));
     assert_ok(ditto_strategy_destroy(strategy));
@@ -607,7 +606,7 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
-        uint32_t n = replica_counts[k], nodes[2], num_nodes;
+        uint32_t n = replica_counts[k];
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         uint32_t node = 0;
         options.num_replicas = n;
@@ -615,10 +614,9 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         options.has_parameter_node = 1;
         ditto_strategy *strategy;
         assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &strategy));
-        assert_int_equal(ditto_strategy_kind_of(strategy), DITTO_CENTRAL_STORAGE);
-        assert_ok(ditto_strategy_parameter_devices(strategy, nodes, 2, &num_nodes));
-        assert_int_equal(num_nodes, 1);
-        assert_int_equal(nodes[0], 0);
+        assert_int_equal(properties_of_strategy(strategy).kind, DITTO_CENTRAL_STORAGE);
+        assert_int_equal(properties_of_strategy(strategy).num_parameter_nodes, 1);
+        assert_int_equal(properties_of_strategy(strategy).parameter_nodes[0], 0);
         double zero = 0, number, parts[64];
         ditto_tensor t = { .data = &zero, .dtype = DITTO_F64 }, each[64];
         ditto_variable_options requested = DITTO_VARIABLE_OPTIONS_INIT;

@@ -68,7 +68,7 @@ static void rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_i
     (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
-        const ditto_placement *p = ditto_strategy_placement(s);
+        const ditto_placement *p = properties_of_strategy(s).placement;
         assert_int_equal(ditto_placement_num_replicas(p), replica_counts[i]);
         assert_int_equal(p->shared, replica_counts[i] > p->num_pus);
         assert_ok(ditto_strategy_destroy(s));
@@ -251,7 +251,7 @@ static void rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strateg
     assert_ok(ditto_placement_read(here, text, length, &q));
     options.placement = q;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
-    assert_string_equal(placement_lines(ditto_strategy_placement(s)), placement_lines(p));
+    assert_string_equal(placement_lines(properties_of_strategy(s).placement), placement_lines(p));
     assert_ok(ditto_strategy_destroy(s));
     options.num_replicas = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_INVALID);
@@ -318,7 +318,7 @@ static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(v
         skip();
     }
     ditto_strategy *s = make_strategy(counts.pus + 1, NULL);
-    const ditto_placement *p = ditto_strategy_placement(s);
+    const ditto_placement *p = properties_of_strategy(s).placement;
     uint32_t num_shared = 0;
     for (uint32_t i = 0; i < p->num_pus; i++) { /* replicas are placed round robin */
         assert_true(p->sharers[i] == 1 || p->sharers[i] == 2);
@@ -392,7 +392,7 @@ static ditto_strategy *wide(uint32_t devices, ditto_switch helpers, struct devic
     d->num_pus = devices;
     ditto_strategy *s = make_wide_strategy(1, devices, &options);
     for (uint32_t i = 0; i < devices; i++) {
-        assert_ok(ditto_placement_get(ditto_strategy_placement(s), 0, i, &place));
+        assert_ok(ditto_placement_get(properties_of_strategy(s).placement, 0, i, &place));
         d->pu[i] = place.pu.number;
     }
     return s;
@@ -489,20 +489,17 @@ static void rule_10_5_replicate_copies_to_all_devices_and_assign_marks_the_devic
 static void worker_and_parameter_devices_come_from_the_placement(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
-    const ditto_placement *p = ditto_strategy_placement(s);
-    uint32_t nodes[8], count, again;
+    const ditto_placement *p = properties_of_strategy(s).placement;
+    ditto_strategy_properties found = properties_of_strategy(s);
     ditto_placed_device place;
     (void)state;
-    assert_ok(ditto_strategy_parameter_devices(s, nodes, 8, &count));
-    assert_ok(ditto_strategy_parameter_devices(s, NULL, 0, &again));
-    assert_int_equal(count, again);
     assert_ok(ditto_placement_get(p, 0, 0, &place));
-    assert_int_equal(nodes[0], place.pu.memory_node);
-    assert_true(count <= p->level[DTI_LEVEL_NODE].groups);
-    assert_null(ditto_strategy_placement(NULL));
-    assert_status(ditto_strategy_parameter_devices(NULL, nodes, 8, &count), DITTO_ERR_INVALID);
-    assert_status(ditto_strategy_parameter_devices(s, NULL, 8, &count), DITTO_ERR_INVALID);
-    assert_status(ditto_strategy_parameter_devices(s, nodes, 8, NULL), DITTO_ERR_INVALID);
+    assert_int_equal(found.parameter_nodes[0], place.pu.memory_node);
+    assert_in_range(found.num_parameter_nodes, 1, p->level[DTI_LEVEL_NODE].groups);
+    found.struct_size = 0;
+    assert_status(ditto_strategy_info(s, &found), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_info(s, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_info(NULL, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_destroy(s));
 }
 

@@ -224,7 +224,7 @@ static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *argu
 static uint32_t node_of(ditto_strategy *strategy, uint32_t replica)
 {
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    assert_ok(ditto_strategy_replica_info(strategy, replica, &info));
+    assert_ok(ditto_strategy_replica_info(strategy, replica, 0, &info));
     return info.planned.pu.memory_node;
 }
 

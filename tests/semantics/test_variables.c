@@ -147,7 +147,7 @@ static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void 
 static uint32_t node_of(ditto_strategy *s, uint32_t replica)
 {
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    assert_ok(ditto_strategy_replica_info(s, replica, &info));
+    assert_ok(ditto_strategy_replica_info(s, replica, 0, &info));
     return info.planned.pu.memory_node;
 }
 

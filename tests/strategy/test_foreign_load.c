@@ -51,7 +51,7 @@ static void a_description_says_that_other_programs_use_a_pu(void **state)
         skip();
     options.caller = DITTO_CALLER_WAITS; /* the replica has a thread of its own */
     ditto_strategy *s = make_strategy(1, &options);
-    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    assert_ok(ditto_strategy_replica_info(s, 0, 0, &info));
     assert_true(info.cpu >= 0);
     pid_t child = start_busy_process((uint32_t)info.cpu);
     do {

@@ -43,11 +43,11 @@ uint32_t test_host(void);
 /* Return the first replica of this host, the number after its last one, and how many there are. */
 static inline uint32_t first_local(const ditto_strategy *strategy)
 {
-    return ditto_strategy_first_local_replica(strategy);
+    return properties_of_strategy(strategy).first_local_replica;
 }
 static inline uint32_t num_local(const ditto_strategy *strategy)
 {
-    return ditto_strategy_num_local_replicas(strategy);
+    return properties_of_strategy(strategy).num_local_replicas;
 }
 static inline uint32_t end_local(const ditto_strategy *strategy)
 {

@@ -15,7 +15,7 @@ void note(struct program *p, uint32_t replica, const void *bytes, size_t count)
 
 void note_cross(ditto_strategy *strategy, struct program *p, const void *bytes, size_t count)
 {
-    if (ditto_strategy_first_local_replica(strategy) == 0)
+    if (properties_of_strategy(strategy).first_local_replica == 0)
         note(p, MOST_PROGRAM_REPLICAS, bytes, count);
 }
 

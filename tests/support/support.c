@@ -46,10 +46,18 @@ ditto_strategy *make_on_two_nodes(uint32_t n)
 {
     ditto_strategy *s = make_strategy(n, NULL);
     struct dti_team *team = dti_team_of(s);
-    n = ditto_strategy_num_local_replicas(s);
+    n = properties_of_strategy(s).num_local_replicas;
     for (uint32_t i = 1; i < n; i++)
         team->replica[i].pu.memory_node = team->replica[0].pu.memory_node + (i >= (n + 1) / 2);
     return s;
+}
+
+ditto_strategy_properties properties_of_strategy(const ditto_strategy *strategy)
+{
+    ditto_strategy_properties found = DITTO_STRATEGY_PROPERTIES_INIT;
+    if (ditto_strategy_info(strategy, &found) != DITTO_OK)
+        fail_msg("%s", ditto_last_error()->message);
+    return found;
 }
 
 ditto_tensor spec_of(const ditto_variable *variable)

@@ -49,6 +49,7 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);
+ditto_strategy_properties properties_of_strategy(const ditto_strategy *strategy);
 
 /* Returns ditto_variable_properties.generation, or 0 if it cannot be read. Any thread may call it. */
 uint64_t generation_of(const ditto_variable *variable);

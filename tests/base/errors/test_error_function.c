@@ -152,8 +152,7 @@ static ditto_value *value;
     X(ditto_strategy_run, (NULL, NULL, NULL))                                                  \
     X(ditto_strategy_scope_enter, (NULL))                                                      \
     X(ditto_strategy_scope_leave, (NULL))                                                      \
-    X(ditto_strategy_replica_info, (NULL, 0, NULL))                                            \
-    X(ditto_strategy_device_info, (NULL, 0, 0, NULL))                                          \
+    X(ditto_strategy_replica_info, (NULL, 0, 0, NULL))                                         \
     X(ditto_strategy_describe, (NULL, NULL, 0, NULL))                                          \
     X(ditto_topology_create, (NULL, NULL))                                                     \
     X(ditto_topology_count, (NULL, NULL))                                                      \
@@ -202,7 +201,7 @@ static ditto_value *value;
     X(ditto_variable_info, (NULL, NULL))                                                       \
     X(ditto_variable_shard, (NULL, 0, NULL))                                                   \
     X(ditto_variable_describe, (NULL, NULL, 0, NULL))                                          \
-    X(ditto_strategy_parameter_devices, (NULL, NULL, 0, NULL))                                 \
+    X(ditto_strategy_info, (NULL, NULL))                                                       \
     X(ditto_strategy_variables, (NULL, NULL, 0, NULL))                                         \
     X(ditto_strategy_held_values, (NULL, NULL, 0, NULL, NULL))                                 \
     X(ditto_variable_read, (NULL, NULL, 0))                                                    \
@@ -579,7 +578,7 @@ static ditto_status reduce_fails(ditto_strategy *s)
 static ditto_status replica_info_fails(ditto_strategy *s)
 {
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    return ditto_strategy_replica_info(s, 3, &info);
+    return ditto_strategy_replica_info(s, 3, 0, &info);
 }
 
 static const struct {

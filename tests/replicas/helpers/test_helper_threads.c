@@ -46,18 +46,18 @@ static void await_earlier_threads(void)
 
 static void helpers_are_pinned_and_end_with_the_strategy(void **state)
 {
-    ditto_device_info info = DITTO_DEVICE_INFO_INIT;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     (void)state;
     await_earlier_threads();
     long before = count_threads();
     ditto_strategy *s = make_wide_strategy(2, 3, NULL);
     assert_int_equal(count_named("ditto-r", false), 5); /* two replicas of three threads, less the caller */
     assert_int_equal(count_named("ditto-r", true), 0);
-    assert_ok(ditto_strategy_device_info(s, 1, 2, &info));
+    assert_ok(ditto_strategy_replica_info(s, 1, 2, &info));
     assert_int_equal(info.cpu, info.planned.pu.number);
     assert_true(info.thread_id > 0);
-    assert_status(ditto_strategy_device_info(s, 1, 3, &info), DITTO_ERR_RANGE);
-    assert_status(ditto_strategy_device_info(s, 2, 0, &info), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_replica_info(s, 1, 3, &info), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_replica_info(s, 2, 0, &info), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_destroy(s));
     assert_true(has_threads(before));
 }
@@ -150,18 +150,18 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     options.placement_options = &placing;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &one));
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
-    assert_ok(ditto_strategy_replica_info(one, 0, &info));
+    assert_ok(ditto_strategy_replica_info(one, 0, 0, &info));
     assert_int_equal(info.num_foreign_threads, 1);
     assert_ok(ditto_strategy_describe(one, text, sizeof text, NULL));
     assert_non_null(strstr(text, "PU shared with 1 thread of other strategies"));
     assert_ok(ditto_strategy_destroy(other));
-    assert_ok(ditto_strategy_replica_info(one, 0, &info));
+    assert_ok(ditto_strategy_replica_info(one, 0, 0, &info));
     assert_int_equal(info.num_foreign_threads, 0);
     if (counts.pus > 1) {
         ditto_strategy_options wide = DITTO_STRATEGY_OPTIONS_INIT;
         placing.pus = &last.number;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
-        assert_ok(ditto_strategy_replica_info(one, 0, &info));
+        assert_ok(ditto_strategy_replica_info(one, 0, 0, &info));
         assert_int_equal(info.num_foreign_threads, 0);
         assert_ok(ditto_strategy_describe(one, text, sizeof text, NULL));
         assert_null(strstr(text, "PU shared with"));
@@ -173,9 +173,9 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
         for (int helpers = DITTO_SWITCH_ON; helpers <= DITTO_SWITCH_OFF; helpers++) {
             wide.helpers = (ditto_switch)helpers;
             assert_ok(ditto_strategy_create(DITTO_MIRRORED, &wide, &one));
-            assert_ok(ditto_strategy_replica_info(one, 0, &info));
+            assert_ok(ditto_strategy_replica_info(one, 0, 0, &info));
             assert_int_equal(info.num_foreign_threads, 1);
-            assert_ok(ditto_strategy_replica_info(other, 0, &info));
+            assert_ok(ditto_strategy_replica_info(other, 0, 0, &info));
             assert_int_equal(info.num_foreign_threads, 1);
             if (helpers == DITTO_SWITCH_ON)
                 assert_ok(ditto_strategy_destroy(one));
@@ -248,7 +248,7 @@ static void two_strategies_work_side_by_side(void **state)
         ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         assert_string_equal(side[i].report.first_failure, "");
         assert_true(side[i].sum == 3);
-        assert_ok(ditto_strategy_replica_info(side[i].strategy, 0, &info));
+        assert_ok(ditto_strategy_replica_info(side[i].strategy, 0, 0, &info));
         if (counts.pus > 1)
             assert_int_equal(info.num_foreign_threads, 0);
         assert_ok(ditto_strategy_destroy(side[i].strategy));
@@ -260,7 +260,7 @@ static void without_pinning_threads_are_not_bound(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct mask_check m = { 0 };
     cpu_set_t caller_cpus;
-    ditto_device_info info = DITTO_DEVICE_INFO_INIT;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     (void)state;
     sched_getaffinity(0, sizeof caller_cpus, &caller_cpus);
     options.pin = DITTO_PIN_NONE;
@@ -270,7 +270,7 @@ static void without_pinning_threads_are_not_bound(void **state)
     assert_int_equal(m.cpus[0], CPU_COUNT(&caller_cpus));
     assert_int_equal(m.cpus[1], CPU_COUNT(&caller_cpus));
     assert_int_equal(count_named("ditto-r", true), CPU_COUNT(&caller_cpus) > 1 ? 3 : 0);
-    assert_ok(ditto_strategy_device_info(s, 1, 1, &info));
+    assert_ok(ditto_strategy_replica_info(s, 1, 1, &info));
     assert_int_equal(info.cpu, -1);
     assert_ok(ditto_strategy_destroy(s));
 }

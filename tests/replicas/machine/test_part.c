@@ -160,7 +160,7 @@ static uint32_t pu_of_strategy(ditto_strategy_options *options, uint32_t num_par
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     char text[4000];
     assert_ok(ditto_strategy_create(DITTO_ONE_DEVICE, options, &strategy));
-    assert_ok(ditto_strategy_replica_info(strategy, 0, &info));
+    assert_ok(ditto_strategy_replica_info(strategy, 0, 0, &info));
     assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
     assert_int_equal(strstr(text, "this process has part ") != NULL, num_parts > 1);
     assert_ok(ditto_strategy_destroy(strategy));

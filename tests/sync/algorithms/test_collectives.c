@@ -350,7 +350,7 @@ static uint32_t expected_groups(ditto_strategy *strategy)
     uint32_t number[3] = { 1, 1, 1 }, before[3] = { 0 };
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
         ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-        assert_ok(ditto_strategy_replica_info(strategy, i, &info));
+        assert_ok(ditto_strategy_replica_info(strategy, i, 0, &info));
         uint32_t here[3] = { info.planned.pu.package, info.planned.pu.memory_node, info.planned.pu.llc };
         for (int k = 0; k < 3; k++) {
             number[k] += i > 0 && here[k] != before[k];
