@@ -29,7 +29,7 @@ DITTO_BEGIN
  * SC 2011. It passes its authors' known answers (tests/base/numbers/test_random.c). There are 2^64 seeds,
  * each with 2^64 streams of 2^64 words. The numbers are not suited for secrets. */
 
-/** A position in a stream. Programs do not use the fields. */
+/** A position in a stream. Adding to `word` skips words, as if they had been taken. */
 typedef struct ditto_random {
     uint64_t seed;   /**< the seed */
     uint64_t stream; /**< number of the stream */
@@ -55,23 +55,6 @@ DITTO_API ditto_random ditto_random_make(uint64_t seed, uint64_t stream);
  *  @retval DITTO_ERR_INVALID  `self` or `out` is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out);
 
-/** Skips words, as if they had been taken.
- *
- *  @param random  the position
- *  @param words   number of words to skip
- *  @par Cost
- *  The call takes one addition, for any number of words. */
-DITTO_API void ditto_random_skip(ditto_random *random, uint64_t words);
-
-/** Writes words of the stream. A number takes one word.
- *
- *  @param random  the position
- *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements
- *  @par Cost
- *  Time grows with `count`. Ten rounds of two multiplications each make four words. */
-DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count);
-
 /** Writes integers in [0, bound). A number takes two words. The probability of each integer differs from
  *  1 / bound by less than 2^-64.
  *
@@ -82,15 +65,6 @@ DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t coun
  *  @par Cost
  *  Time grows with `count`. Ten rounds of two multiplications each make four words. */
 DITTO_API void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count);
-
-/** Writes multiples of 2^-24 in [0, 1). A number takes one word.
- *
- *  @param random  the position
- *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements
- *  @par Cost
- *  Time grows with `count`. Ten rounds of two multiplications each make four words. */
-DITTO_API void ditto_random_f32(ditto_random *random, float *dst, size_t count);
 
 /** Writes multiples of 2^-53 in [0, 1). A number takes two words.
  *
@@ -116,15 +90,6 @@ DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count)
  *  @par Cost
  *  Time grows with `count`. Two numbers take one logarithm, one square root, one sine and one cosine. */
 DITTO_API void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count);
-
-/** Writes the numbers of ditto_random_normal_f64, rounded to f32.
- *
- *  @param random  the position
- *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements
- *  @par Cost
- *  Time grows with `count`. Two numbers take one logarithm, one square root, one sine and one cosine. */
-DITTO_API void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count);
 
 DITTO_END
 #endif

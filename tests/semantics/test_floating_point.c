@@ -195,9 +195,8 @@ static float number(uint64_t *random)
 
 struct results {
     float small[FEW], large[MANY], mean[FEW], product[FEW], own_part[FEW], started[MANY], rows[4 * FEW],
-        dense[FEW], assigned[FEW], scattered[FEW], counted[FEW], trained[FEW], descended[FEW], block,
-        normal[9];
-    double average;
+        dense[FEW], assigned[FEW], scattered[FEW], counted[FEW], trained[FEW], descended[FEW], block;
+    double normal[9], average;
 
     /* The value of the counter outside of the run, only in the results of replica 0. */
     float across[FEW];
@@ -280,7 +279,7 @@ static ditto_status compute(ditto_replica *self, void *argument)
     EXPECT(&c->report, ditto_wait(self, &pending, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_block_sum(self, numbers, &r->block, MANY, DITTO_F32, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_average_loss(self, &losses, NULL, 0, &r->average) == DITTO_OK);
-    ditto_random_normal_f32(&random, r->normal, 9);
+    ditto_random_normal_f64(&random, r->normal, 9);
     ditto_status status = compute_slices(self, c, numbers);
     if (status == DITTO_OK)
         status = compute_variables(self, c, numbers);

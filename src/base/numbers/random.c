@@ -3,7 +3,6 @@
 #include "base/numbers/elementary.h"
 #include "base/numbers/fenv.h"
 
-#include <ditto/random.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,11 +44,6 @@ ditto_random ditto_random_make(uint64_t seed, uint64_t stream)
     return (ditto_random){ .seed = seed, .stream = stream };
 }
 
-void ditto_random_skip(ditto_random *random, uint64_t words)
-{
-    random->word += words;
-}
-
 static void block_of(const ditto_random *random, uint32_t words[WORDS_OF_BLOCK])
 {
     uint64_t block = random->word / WORDS_OF_BLOCK;
@@ -59,7 +53,7 @@ static void block_of(const ditto_random *random, uint32_t words[WORDS_OF_BLOCK])
     dti_philox(key, counter, words);
 }
 
-void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count)
+void dti_random_words(ditto_random *random, uint32_t *dst, size_t count)
 {
     uint32_t words[WORDS_OF_BLOCK];
     for (size_t i = 0; i < count;) {
@@ -73,7 +67,7 @@ void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count)
 static uint64_t next_u64(ditto_random *random)
 {
     uint32_t words[2];
-    ditto_random_u32(random, words, 2);
+    dti_random_words(random, words, 2);
     return (uint64_t)words[1] << 32 | words[0];
 }
 
@@ -83,18 +77,6 @@ void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, siz
         dst[i] = (uint64_t)((wide)next_u64(random) * bound >> 64);
 }
 
-void ditto_random_f32(ditto_random *random, float *dst, size_t count)
-{
-    uint32_t words[64];
-    while (count != 0) {
-        size_t piece = count < 64 ? count : 64;
-        ditto_random_u32(random, words, piece);
-        for (size_t i = 0; i < piece; i++)
-            *dst++ = (float)(words[i] >> 8) * 0x1p-24f;
-        count -= piece;
-    }
-}
-
 /* NOLINTBEGIN(clang-analyzer-core.*): the analyser does not see that elements are written before they are
  * read */
 void ditto_random_f64(ditto_random *random, double *dst, size_t count)
@@ -102,7 +84,7 @@ void ditto_random_f64(ditto_random *random, double *dst, size_t count)
     uint32_t words[64];
     while (count != 0) {
         size_t piece = count < 32 ? count : 32;
-        ditto_random_u32(random, words, 2 * piece);
+        dti_random_words(random, words, 2 * piece);
         for (size_t i = 0; i < piece; i++)
             *dst++ = (double)(((uint64_t)words[2 * i + 1] << 32 | words[2 * i]) >> 11) * 0x1p-53;
         count -= piece;
@@ -144,16 +126,4 @@ void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
     dti_fenv_leave(saved);
 }
 
-void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count)
-{
-    double normal[2 * MOST_PAIRS];
-    struct dti_fenv saved = dti_fenv_enter();
-    begin_block(random);
-    for (size_t i = 0, piece; i < count; i += piece) {
-        piece = normal_piece(random, count - i, normal);
-        for (size_t k = 0; k < piece; k++)
-            dst[i + k] = (float)normal[k];
-    }
-    dti_fenv_leave(saved);
-}
 /* NOLINTEND(clang-analyzer-core.*) */
