@@ -48,18 +48,11 @@ static void print_pus(const struct survey *s)
 {
     printf("    \"pus\": [");
     for (uint32_t i = 0; i < s->counts.pus; i++) {
-        ditto_cache cache[DITTO_MAX_CACHES];
-        uint32_t caches;
         ditto_pu pu;
         check(ditto_topology_pu(s->topology, i, &pu));
-        check(ditto_topology_caches(s->topology, i, cache, &caches));
         printf("%s\n      { ", comma(i));
         print_pu(&pu);
-        printf(", \"caches\": [");
-        for (uint32_t k = 0; k < caches; k++)
-            printf("%s{ \"level\": %u, \"bytes\": %llu, \"pus\": %u }", comma(k), cache[k].level,
-                   (unsigned long long)cache[k].bytes, cache[k].num_pus);
-        printf("] }");
+        printf(" }");
     }
     printf("\n    ]");
 }
@@ -71,13 +64,9 @@ static void print_nodes(const struct survey *s)
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
         printf("%s\n      { \"numa_node\": %u, \"kind\": \"%s\", \"memory_bytes\": %llu, \"allowed\": %s, "
-               "\"pus\": %u, "
-               "\"distances\": [",
+               "\"pus\": %u }",
                comma(i), node.number, node_kind_name(node.kind), (unsigned long long)node.memory_bytes,
                node.allowed ? "true" : "false", node.num_pus);
-        for (uint32_t k = 0; k < s->counts.machine_nodes; k++)
-            printf("%s%u", comma(k), ditto_topology_distance(s->topology, i, k));
-        printf("] }");
     }
     printf("\n    ]");
 }

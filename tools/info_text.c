@@ -93,19 +93,6 @@ static void draw_pu(const struct survey *s, const ditto_pu *pu, struct run *run)
     run->pu[run->count++] = pu->number;
 }
 
-static void draw_caches(const struct survey *s, uint32_t index)
-{
-    ditto_cache cache[DITTO_MAX_CACHES];
-    uint32_t count;
-    check(ditto_topology_caches(s->topology, index, cache, &count));
-    for (uint32_t i = count; i-- > 0;) {
-        printf("%sL%u ", i + 1 < count ? ", " : "", cache[i].level);
-        print_bytes(cache[i].bytes);
-        printf(" for %u PU%s", cache[i].num_pus, cache[i].num_pus == 1 ? "" : "s");
-    }
-    printf(count > 0 ? "\n" : "no cache is shown\n");
-}
-
 static void draw_node_line(const struct survey *s, const ditto_pu *pu)
 {
     printf("  NUMA node ");
@@ -145,9 +132,7 @@ static void draw_machine(const struct survey *s)
         if (node)
             draw_node_line(s, &pu);
         if (cache) {
-            printf("    LLC %u: ", pu.llc);
-            draw_caches(s, i);
-            printf("      ");
+            printf("    LLC %u\n      ", pu.llc);
             run.column = 6;
         }
         draw_pu(s, &pu, &run);
@@ -173,7 +158,7 @@ static void print_machine(const struct survey *s)
 
 static void print_nodes(const struct survey *s)
 {
-    printf("nodes:\n  node  kind         memory      may use  PUs  distances\n");
+    printf("nodes:\n  node  kind         memory      may use  PUs\n");
     for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
@@ -182,15 +167,7 @@ static void print_nodes(const struct survey *s)
             printf("%6.1f GiB", (double)node.memory_bytes / (1 << 30));
         else
             printf("   unknown");
-        printf("  %-7s  %3u ", node.allowed ? "yes" : "no", node.num_pus);
-        for (uint32_t k = 0; k < s->counts.machine_nodes; k++) {
-            uint32_t distance = ditto_topology_distance(s->topology, i, k);
-            if (distance != 0)
-                printf(" %3u", distance);
-            else
-                printf("   ?");
-        }
-        printf("\n");
+        printf("  %-7s  %3u\n", node.allowed ? "yes" : "no", node.num_pus);
     }
 }
 

@@ -276,7 +276,7 @@ void survey_make(struct survey *s, const struct request *request)
     check(ditto_topology_count(s->topology, &s->counts));
     if (placement.num_replicas == 0 && placement.span == DITTO_SPAN_DEFAULT && placement.shape == NULL &&
         placement.stride == NULL)
-        placement.num_replicas = ditto_topology_default_num_replicas(s->topology);
+        placement.num_replicas = s->counts.default_num_replicas;
     if (request->placement_file != NULL)
         read_placement(s, request->placement_file);
     else

@@ -181,19 +181,6 @@ DITTO_API uint32_t ditto_placement_num_devices(const ditto_placement *placement,
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica,
                                                            uint32_t device, ditto_placed_device *out);
 
-/** Returns the replicas whose leader is on a NUMA node.
- *
- *  @param placement     the placement
- *  @param numa_node     operating-system number of the node
- *  @param replicas      [out] array of *num_replicas ids, ascending. It belongs to the placement
- *  @param num_replicas  [out] number of ids
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_NOT_FOUND  no replica has its leader on this node */
-DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement,
-                                                                       uint32_t numa_node,
-                                                                       const uint32_t **replicas,
-                                                                       uint32_t *num_replicas);
-
 /* -- Placements as text. Any thread may call the functions. -- */
 
 /** Writes a placement as text for ditto_placement_read.

@@ -145,8 +145,8 @@ typedef struct ditto_strategy_options {
 
     /** Number of replicas, at most DITTO_MAX_REPLICAS. 0 means one for each part of the machine that span
      *  names. If span is 0 too, it means 1 for DITTO_ONE_DEVICE, and otherwise
-     *  ditto_topology_default_num_replicas. If there are more replicas than such parts or PUs, they share
-     *  them. */
+     *  ditto_topology_counts.default_num_replicas. If there are more replicas than such parts or PUs, they
+     *  share them. */
     uint32_t num_replicas;
 
     /** What one replica spans. For example, DITTO_SPAN_NUMA_NODE gives one replica for each NUMA node. 0

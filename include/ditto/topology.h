@@ -85,6 +85,12 @@ typedef struct ditto_topology_counts {
 
     /** The environment variable that has the number of this process, or NULL. It is never freed. */
     const char *part_source;
+
+    /** How many replicas a strategy without options has on the machine, unless its kind has only one: the
+     *  minimum of the number of cores, this process's share of the CPU quota rounded up, and
+     *  DITTO_MAX_REPLICAS. For a process that takes only a part of the machine, the topology must have been
+     *  read with ditto_topology_options.part on. */
+    uint32_t default_num_replicas;
 } ditto_topology_counts;
 
 /** Initial value of ditto_topology_counts. */
@@ -121,16 +127,6 @@ typedef struct ditto_pu {
     /** Coordinates among the PUs that may be used. */
     uint32_t mesh[DITTO_MESH_RANK];
 } ditto_pu;
-
-/** A data cache or unified cache of a PU. */
-typedef struct ditto_cache {
-    uint32_t level;   /**< 1 is the nearest */
-    uint32_t num_pus; /**< usable PUs that share it */
-    uint64_t bytes;   /**< its size */
-} ditto_cache;
-
-/** Largest number of cache levels of a PU. */
-#define DITTO_MAX_CACHES 5
 
 /** What a NUMA node consists of. */
 typedef enum ditto_node_kind {
@@ -227,18 +223,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_count(const ditto_topology
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index,
                                                          ditto_pu *out);
 
-/** Returns the caches of one PU, the nearest first.
- *
- *  @param topology    the topology
- *  @param index       index of the PU in the order of the mesh, 0 .. pus - 1
- *  @param out         [out] the caches
- *  @param num_caches  [out] number of caches
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_RANGE  there is no such PU */
-DITTO_API DITTO_NODISCARD ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
-                                                             ditto_cache out[DITTO_MAX_CACHES],
-                                                             uint32_t *num_caches);
-
 /** Returns one NUMA node.
  *
  *  @param topology  the topology
@@ -248,26 +232,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_caches(const ditto_topolog
  *  @retval DITTO_ERR_RANGE  there is no such node */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index,
                                                            ditto_node *out);
-
-/** Returns the relative memory latency between two NUMA nodes, as the firmware of the machine states it.
- *
- *  @param topology  the topology
- *  @param from      index of the node of the PU, as in ditto_topology_node
- *  @param to        index of the node of the memory
- *  @return the latency, where 10 is local. 0 if it is not known, if there is no such node, or if `topology`
- *          is NULL */
-DITTO_API uint32_t ditto_topology_distance(const ditto_topology *topology, uint32_t from, uint32_t to);
-
-/** Returns how many replicas a strategy without options has on the machine, unless its kind has only one. For
- *  a process that takes only a part of the machine, the topology must have been read with
- *  ditto_topology_options.part on.
- *
- *  @param topology  the topology
- *  @return the minimum of the number of cores, this process's share of the CPU quota rounded up, and
- *          DITTO_MAX_REPLICAS. 0 if `topology` is NULL
- *  @par Cost
- *  Looks at every PU. */
-DITTO_API uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology);
 
 DITTO_END
 #endif

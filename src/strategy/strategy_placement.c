@@ -36,7 +36,7 @@ static ditto_status make_placement(const ditto_placement *given, ditto_placement
     if (given != NULL)
         return dti_placement_move(given, machine_topology, out);
     if (leaves_number_open(o))
-        o->num_replicas = ditto_topology_default_num_replicas(machine_topology);
+        o->num_replicas = dti_topology_default_num_replicas(machine_topology);
     /* If there are more replicas than sets of PUs for them, replicas share PUs. Listed PUs are shared only if
      * the flag says so. */
     if (o->num_pus == 0)

@@ -54,12 +54,13 @@ static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_
     uint32_t expected = counts.cores < DITTO_MAX_REPLICAS ? counts.cores : DITTO_MAX_REPLICAS;
     if (counts.cpu_quota > 0 && expected > counts.cpu_quota)
         expected = (uint32_t)counts.cpu_quota + (counts.cpu_quota > (uint32_t)counts.cpu_quota);
-    assert_int_equal(ditto_topology_default_num_replicas(here), expected);
+    assert_int_equal(counts.default_num_replicas, expected);
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, NULL, &s));
     assert_int_equal(ditto_strategy_num_replicas(s), expected);
     assert_ok(ditto_strategy_destroy(s));
     here->counts.cpu_quota = 0.5; /* is rounded up */
-    assert_int_equal(ditto_topology_default_num_replicas(here), 1);
+    assert_ok(ditto_topology_count(here, &counts));
+    assert_int_equal(counts.default_num_replicas, 1);
     assert_ok(ditto_topology_destroy(here));
 }
 
@@ -211,23 +212,19 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
     assert_ok(ditto_topology_destroy(t));
 }
 
-static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void **state)
+static void rule_10_3_replicas_have_coordinates(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     ditto_placed_device place;
-    const uint32_t *replicas;
-    uint32_t count;
     (void)state;
     o.num_replicas = 12;
     assert_ok(ditto_placement_create(t, &o, &p));
-    assert_ok(ditto_placement_lookup_replicas(p, 3, &replicas, &count));
-    assert_int_equal(count, 2);
-    assert_int_equal(replicas[0], 6);
+    assert_ok(ditto_placement_get(p, 6, 0, &place));
+    assert_int_equal(place.pu.numa_node, 3);
     assert_ok(ditto_placement_get(p, 11, 0, &place));
     assert_memory_equal(place.pu.mesh, ((uint32_t[]){ 1, 3, 0, 0 }), sizeof place.pu.mesh);
-    assert_status(ditto_placement_lookup_replicas(p, 8, &replicas, &count), DITTO_ERR_NOT_FOUND);
     assert_ok(ditto_placement_destroy(p));
     assert_ok(ditto_topology_destroy(t));
 }
@@ -515,7 +512,7 @@ int main(void)
         cmocka_unit_test(rule_10_2_given_pus_must_exist_and_be_distinct_unless_sharing_is_requested),
         cmocka_unit_test(rule_10_2_a_shape_of_another_rank_is_refused),
         cmocka_unit_test(rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node),
-        cmocka_unit_test(rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates),
+        cmocka_unit_test(rule_10_3_replicas_have_coordinates),
         cmocka_unit_test(rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strategy),
         cmocka_unit_test(rule_10_3_a_placement_of_another_machine_is_refused),
         cmocka_unit_test(rule_10_4_irregular_machines_are_filled_in_order),

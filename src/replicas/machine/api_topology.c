@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_topology **out)
 {
@@ -31,12 +30,24 @@ ditto_status ditto_topology_destroy(ditto_topology *topology)
     return DITTO_OK;
 }
 
+uint32_t dti_topology_default_num_replicas(const ditto_topology *topology)
+{
+    const ditto_topology_counts *counts = &topology->counts;
+    uint32_t replicas = counts->cores;
+    double quota = ceil(counts->cpu_quota / counts->num_parts); /* this process's share */
+    if (quota > 0 && quota < replicas)
+        replicas = (uint32_t)quota;
+    return replicas < DITTO_MAX_REPLICAS ? replicas : DITTO_MAX_REPLICAS;
+}
+
 ditto_status ditto_topology_count(const ditto_topology *topology, ditto_topology_counts *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(topology, "topology"));
     DTI_TRY(dti_result_check(out, "ditto_topology_counts"));
-    dti_result_store(out, &topology->counts, sizeof topology->counts);
+    ditto_topology_counts found = topology->counts;
+    found.default_num_replicas = dti_topology_default_num_replicas(topology);
+    dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }
 
@@ -58,17 +69,6 @@ ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index, d
     return DITTO_OK;
 }
 
-ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
-                                   ditto_cache out[DITTO_MAX_CACHES], uint32_t *num_caches)
-{
-    DTI_ENTER();
-    DTI_TRY(check_index(topology, out, index, topology != NULL ? topology->counts.pus : 0, "PU index"));
-    DTI_TRY(dti_not_null(num_caches, "num_caches"));
-    *num_caches = topology->pus[index].caches;
-    memcpy(out, topology->pus[index].cache, *num_caches * sizeof *out);
-    return DITTO_OK;
-}
-
 ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index, ditto_node *out)
 {
     DTI_ENTER();
@@ -76,24 +76,6 @@ ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index,
                         "NUMA node index"));
     *out = topology->nodes[index];
     return DITTO_OK;
-}
-
-uint32_t ditto_topology_distance(const ditto_topology *topology, uint32_t from, uint32_t to)
-{
-    uint32_t nodes = topology != NULL ? topology->counts.machine_nodes : 0;
-    return from < nodes && to < nodes ? topology->distance[(size_t)from * nodes + to] : 0;
-}
-
-uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology)
-{
-    if (topology == NULL)
-        return 0;
-    const ditto_topology_counts *counts = &topology->counts;
-    uint32_t replicas = counts->cores;
-    double quota = ceil(counts->cpu_quota / counts->num_parts); /* this process's share */
-    if (quota > 0 && quota < replicas)
-        replicas = (uint32_t)quota;
-    return replicas < DITTO_MAX_REPLICAS ? replicas : DITTO_MAX_REPLICAS;
 }
 
 ditto_status ditto_limits_read(ditto_limits *out)

@@ -163,16 +163,16 @@ static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_
 {
     hwloc_obj_t last = NULL;
     for (hwloc_obj_t above = pu->parent; above != NULL; above = above->parent) {
-        if (!hwloc_obj_type_is_dcache(above->type) || raw->pu.caches == DITTO_MAX_CACHES)
+        if (!hwloc_obj_type_is_dcache(above->type) || raw->pu.caches == DTI_MAX_CACHES)
             continue;
         hwloc_bitmap_t shared = hwloc_bitmap_alloc();
         int pus = shared != NULL && hwloc_bitmap_and(shared, above->cpuset, usable) == 0
                       ? hwloc_bitmap_weight(shared)
                       : 0;
         hwloc_bitmap_free(shared);
-        raw->pu.cache[raw->pu.caches++] = (ditto_cache){ .level = above->attr->cache.depth,
-                                                         .num_pus = pus > 0 ? (uint32_t)pus : 0,
-                                                         .bytes = above->attr->cache.size };
+        raw->pu.cache[raw->pu.caches++] = (struct dti_cache){ .level = above->attr->cache.depth,
+                                                              .num_pus = pus > 0 ? (uint32_t)pus : 0,
+                                                              .bytes = above->attr->cache.size };
         last = above;
     }
     /* If hwloc shows no cache, all PUs of a domain count as sharing one. */

@@ -9,6 +9,16 @@
 
 #include "replicas/machine/mask.h"
 
+/* Largest number of cache levels of a PU. */
+#define DTI_MAX_CACHES 5
+
+/* A data cache or unified cache of a PU. */
+struct dti_cache {
+    uint32_t level;   /* 1 is the nearest */
+    uint32_t num_pus; /* usable PUs that share it */
+    uint64_t bytes;
+};
+
 /* One PU that the process may use. */
 struct dti_pu {
     ditto_pu is;
@@ -20,7 +30,7 @@ struct dti_pu {
     uint32_t package_os;
     uint32_t core_os;
     uint32_t caches;
-    ditto_cache cache[DITTO_MAX_CACHES];
+    struct dti_cache cache[DTI_MAX_CACHES];
 };
 
 struct ditto_topology {
@@ -61,6 +71,9 @@ ditto_status dti_topology_read(const ditto_topology_options *options, const stru
                                ditto_topology **out);
 
 void dti_topology_destroy(ditto_topology *topology);
+
+/* Returns ditto_topology_counts.default_num_replicas. */
+uint32_t dti_topology_default_num_replicas(const ditto_topology *topology);
 
 /* Returns the PU with an operating-system number, or NULL if it does not exist or the process may not use
  * it. */

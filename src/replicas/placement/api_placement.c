@@ -52,24 +52,6 @@ ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t repl
     return DITTO_OK;
 }
 
-ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement, uint32_t numa_node,
-                                             const uint32_t **replicas, uint32_t *num_replicas)
-{
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(placement, "placement"));
-    DTI_TRY(dti_not_null(replicas, "replicas"));
-    DTI_TRY(dti_not_null(num_replicas, "num_replicas"));
-    const struct dti_replica_grouping *by_numa_node = &placement->by_numa_node;
-    for (uint32_t group = 0; group < by_numa_node->groups; group++)
-        if (dti_placement_leader(placement, by_numa_node->member[by_numa_node->first[group]])->is.numa_node ==
-            numa_node) {
-            *replicas = by_numa_node->member + by_numa_node->first[group];
-            *num_replicas = by_numa_node->first[group + 1] - by_numa_node->first[group];
-            return DITTO_OK;
-        }
-    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no replica has its leader on NUMA node %u", numa_node);
-}
-
 ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer, size_t capacity,
                                    size_t *length)
 {

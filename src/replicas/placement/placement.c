@@ -87,7 +87,6 @@ void dti_placement_destroy(ditto_placement *placement)
         return;
     for (int level = 0; level < DTI_NUM_LEVELS; level++)
         free_grouping(&placement->level[level]);
-    free_grouping(&placement->by_numa_node);
     free(placement->blocks);
     free(placement->list);
     free(placement->pus);
@@ -95,25 +94,15 @@ void dti_placement_destroy(ditto_placement *placement)
     free(placement);
 }
 
-/* The number of the leader by which replicas are grouped. */
-enum key {
-    KEY_LLC = DTI_LEVEL_LLC,
-    KEY_DOMAIN = DTI_LEVEL_NODE,
-    KEY_PACKAGE = DTI_LEVEL_PACKAGE,
-    KEY_NUMA_NODE
-};
-
-static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
+/* Returns the number of the leader by which replicas are grouped. */
+static uint32_t key_of(const ditto_placement *p, int level, uint32_t replica)
 {
     const struct dti_pu *pu = dti_placement_leader(p, replica);
-    return key == KEY_LLC       ? pu->is.llc
-           : key == KEY_DOMAIN  ? pu->domain
-           : key == KEY_PACKAGE ? pu->is.mesh[0]
-                                : pu->is.numa_node;
+    return level == DTI_LEVEL_LLC ? pu->is.llc : level == DTI_LEVEL_NODE ? pu->domain : pu->is.mesh[0];
 }
 
 /* Makes the groups, in the order of their first replicas. Returns false if there is no memory. */
-static bool make_grouping(const ditto_placement *p, enum key key, struct dti_replica_grouping *out)
+static bool make_grouping(const ditto_placement *p, int level, struct dti_replica_grouping *out)
 {
     out->first = calloc(p->replicas + 1u, sizeof *out->first);
     out->member = calloc(p->replicas + 1u, sizeof *out->member);
@@ -123,9 +112,9 @@ static bool make_grouping(const ditto_placement *p, enum key key, struct dti_rep
     for (uint32_t i = 0; i < p->replicas && done; i++) {
         if (seen[i])
             continue;
-        uint32_t wanted = key_of(p, key, i);
+        uint32_t wanted = key_of(p, level, i);
         for (uint32_t k = i; k < p->replicas; k++)
-            if (!seen[k] && key_of(p, key, k) == wanted) {
+            if (!seen[k] && key_of(p, level, k) == wanted) {
                 seen[k] = true;
                 out->member[used++] = k;
             }
@@ -171,8 +160,7 @@ static ditto_status make(const ditto_topology *t, const struct dti_candidates *c
     if (done) {
         number_replicas(t, candidates, taken, p);
         for (int level = 0; level < DTI_NUM_LEVELS; level++)
-            done = done && make_grouping(p, (enum key)level, &p->level[level]);
-        done = done && make_grouping(p, KEY_NUMA_NODE, &p->by_numa_node);
+            done = done && make_grouping(p, level, &p->level[level]);
     }
     if (!done) {
         dti_placement_destroy(p);

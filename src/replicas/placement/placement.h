@@ -42,9 +42,8 @@ struct ditto_placement {
     /* [num_pus] The number of logical devices on each PU. */
     uint32_t *sharers;
 
-    /* The groups of each level, and those by the NUMA node of the leader. */
+    /* The groups of each level. */
     struct dti_replica_grouping level[DTI_NUM_LEVELS];
-    struct dti_replica_grouping by_numa_node;
     uint32_t num_pus;
     uint32_t machine_pus, machine_nodes; /* of the topology */
 

@@ -80,7 +80,6 @@ static ditto_value *value;
     X(ditto_abandon, (NULL, 0))                                                                \
     X(ditto_placement_create, (NULL, NULL, NULL))                                              \
     X(ditto_placement_get, (NULL, 0, 0, NULL))                                                 \
-    X(ditto_placement_lookup_replicas, (NULL, 0, NULL, NULL))                                  \
     X(ditto_placement_write, (NULL, NULL, 0, NULL))                                            \
     X(ditto_placement_read, (NULL, NULL, 0, NULL))                                             \
     X(ditto_queue_create, (NULL, NULL))                                                        \
@@ -157,7 +156,6 @@ static ditto_value *value;
     X(ditto_topology_create, (NULL, NULL))                                                     \
     X(ditto_topology_count, (NULL, NULL))                                                      \
     X(ditto_topology_pu, (NULL, 0, NULL))                                                      \
-    X(ditto_topology_caches, (NULL, 0, NULL, NULL))                                            \
     X(ditto_topology_node, (NULL, 0, NULL))                                                    \
     X(ditto_strategy_trace_start, (NULL, NULL))                                                \
     X(ditto_strategy_trace_stop, (NULL))                                                       \

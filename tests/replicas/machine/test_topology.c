@@ -21,7 +21,7 @@ static void a_machine_is_counted(void **state)
     assert_int_equal(counts.llcs, 2);
     assert_int_equal(counts.regular, 1);
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 4, 2 }), sizeof counts.mesh);
-    assert_int_equal(ditto_topology_default_num_replicas(topology), 8);
+    assert_int_equal(counts.default_num_replicas, 8);
     assert_ok(ditto_topology_destroy(topology));
 }
 
@@ -105,9 +105,8 @@ static void a_node_without_memory_gets_it_from_the_nearest(void **state)
     assert_int_equal(node_at(t, 0).kind, DITTO_NODE_ORDINARY);
     assert_int_equal(node_at(t, 1).kind, DITTO_NODE_MEMORYLESS);
     assert_int_equal(node_at(t, 2).kind, DITTO_NODE_ORDINARY);
-    assert_int_equal(ditto_topology_distance(t, 0, 2), 31);
-    assert_int_equal(ditto_topology_distance(t, 1, 1), 10);
-    assert_int_equal(ditto_topology_distance(t, 1, 3), 0); /* node 3 does not exist */
+    assert_int_equal(t->distance[2], 31);
+    assert_int_equal(t->distance[3 + 1], 10);
     assert_int_equal(pu_at(t, 2).numa_node, 1);
     assert_int_equal(pu_at(t, 2).memory_node, 2); /* its distance is 21, that of node 0 is 31 */
     assert_int_equal(pu_at(t, 3).memory_node, 2);
@@ -134,17 +133,15 @@ static void nodes_without_pus_are_not_counted(void **state)
     assert_ok(ditto_topology_destroy(t));
 }
 
-static void caches_are_reported_with_the_number_of_their_pus(void **state)
+static void caches_are_read_with_the_number_of_their_pus(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_AMD);
-    ditto_cache cache[DITTO_MAX_CACHES];
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    uint32_t count;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.llcs, 24);
-    assert_ok(ditto_topology_caches(t, 17, cache, &count));
-    assert_int_equal(count, 1);
+    const struct dti_cache *cache = t->pus[17].cache;
+    assert_int_equal(t->pus[17].caches, 1);
     assert_int_equal(cache[0].level, 3);
     assert_int_equal(cache[0].num_pus, 16);
     assert_true(cache[0].bytes == (uint64_t)32 << 20);
@@ -221,7 +218,7 @@ static void without_distances_the_nearest_node_is_in_the_same_package(void **sta
 {
     ditto_topology *t = changed_recording("memoryless.xml", "NUMALatency", "NoSuchName");
     (void)state;
-    assert_int_equal(ditto_topology_distance(t, 0, 2), 0);
+    assert_int_equal(t->distance[2], 0);
     assert_int_equal(pu_at(t, 2).numa_node, 1);
     assert_int_equal(pu_at(t, 2).memory_node, 2);
     assert_ok(ditto_topology_destroy(t));
@@ -403,7 +400,7 @@ int main(void)
         cmocka_unit_test(a_node_without_memory_gets_it_from_the_nearest),
         cmocka_unit_test(nodes_without_pus_are_not_counted),
         cmocka_unit_test(ordinary_memory_goes_before_hbm_of_a_lower_number),
-        cmocka_unit_test(caches_are_reported_with_the_number_of_their_pus),
+        cmocka_unit_test(caches_are_read_with_the_number_of_their_pus),
         cmocka_unit_test(nodes_are_ordered_by_distance_within_packages),
         cmocka_unit_test(without_distances_the_nearest_node_is_in_the_same_package),
         cmocka_unit_test(pus_that_a_recording_does_not_allow_are_left_out),
