@@ -458,6 +458,10 @@ typedef struct ditto_strategy_properties {
     const uint32_t *parameter_nodes;
 
     uint32_t num_parameter_nodes; /**< length of parameter_nodes; 0 for the default strategy */
+
+    /** The numbers by which algorithms are chosen, as they were given or measured. NULL with workers
+     *  (DITTO_PARAMETER_SERVER). They belong to the strategy. */
+    const struct ditto_tuning *tuning;
 } ditto_strategy_properties;
 
 /** Initial value of ditto_strategy_properties. */

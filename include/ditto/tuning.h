@@ -54,72 +54,12 @@ typedef struct ditto_tuning {
 
     /** The number of neighbouring replicas that form a group, 1 to DITTO_MAX_REPLICAS. By default the
      *  replicas of one package form a group, or those of a NUMA node if there is one package, or those of a
-     *  last-level cache if there is one node. In this case ditto_strategy_tuning returns 0. */
+     *  last-level cache if there is one node. In this case ditto_strategy_properties has 0. */
     uint32_t near_replicas;
 } ditto_tuning;
 
 /** Initial value of ditto_tuning: no threshold is given. */
 #define DITTO_TUNING_INIT DITTO_OPTIONS_INIT(ditto_tuning)
-
-/** Returns the numbers that a strategy uses.
- *
- *  @param strategy  the strategy
- *  @param out       [out] the numbers. Start from DITTO_TUNING_INIT
- *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer; struct_size is not set
- *  @par Thread safety
- *  Any thread may call it, in any context. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy,
-                                                             ditto_tuning *out);
-
-/** A kind of collective, for ditto_strategy_choice. Unless a member says otherwise, its size is that of the
- *  message. */
-typedef enum ditto_operation {
-    DITTO_OPERATION_BARRIER = 1,        /**< no data */
-    DITTO_OPERATION_ALL_REDUCE = 2,     /**< all-reduce */
-    DITTO_OPERATION_REDUCE = 3,         /**< reduce to a root */
-    DITTO_OPERATION_BROADCAST = 4,      /**< broadcast from a root */
-    DITTO_OPERATION_REDUCE_SCATTER = 5, /**< size: a replica's whole input */
-    DITTO_OPERATION_ALL_GATHER = 6,     /**< size: a replica's own part */
-} ditto_operation;
-
-/** Which algorithm an operation uses. */
-typedef struct ditto_choice {
-    size_t struct_size; /**< set by DITTO_CHOICE_INIT */
-
-    /** "lines" (mailboxes), "counter", "owners" or "groups", as docs/architecture.md describes them. A
-     *  constant string. */
-    const char *algorithm;
-
-    uint32_t num_meetings; /**< number of meetings */
-    uint32_t num_rounds;   /**< rounds of each meeting; 1 with a counter */
-    uint32_t num_groups;   /**< groups of replicas that exchange data; 1: none */
-    uint32_t streaming;    /**< 1: results have at least stream_bytes */
-
-    /** Time of the meetings alone if no replica is late. It is computed from the hand-overs that were
-     *  measured, and from typical ones where nothing is measured. */
-    double predicted_ns;
-} ditto_choice;
-
-/** Initial value of ditto_choice. */
-#define DITTO_CHOICE_INIT DITTO_OPTIONS_INIT(ditto_choice)
-
-/** Returns which algorithm a call would use.
- *
- *  @param strategy        the strategy
- *  @param operation       the kind of collective
- *  @param bytes           its size (see ditto_operation)
- *  @param implementation  as in ditto_reduce_options
- *  @param out             [out] the algorithm. Start from DITTO_CHOICE_INIT
- *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer; struct_size is not set
- *  @retval DITTO_ERR_RANGE    an unknown operation or implementation
- *  @par Thread safety
- *  Any thread may call it, in any context. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strategy *strategy,
-                                                             ditto_operation operation, size_t bytes,
-                                                             ditto_implementation implementation,
-                                                             ditto_choice *out);
 
 /** Describes the replicas, one on each line: the last collective of the replica in the last run, and whether
  *  the replica is still in it. Of a strategy with workers (DITTO_PARAMETER_SERVER) it describes the queue of

@@ -84,6 +84,7 @@ ditto_status ditto_strategy_info(const ditto_strategy *strategy, ditto_strategy_
         .placement = dti_is_default(strategy) ? NULL : strategy->placement,
         .parameter_nodes = strategy->node,
         .num_parameter_nodes = strategy->num_nodes,
+        .tuning = has_workers ? NULL : &dti_team_sync(dti_team_of(strategy))->tuning.given,
     };
     dti_result_store(out, &found, sizeof found);
     return DITTO_OK;

@@ -2,8 +2,6 @@
 #include "sync/plans/choose_algorithm.h"
 #include "sync/algorithms/flow.h"
 
-const char *const dti_algorithm_names[DTI_ALGORITHMS] = { "lines", "owners", "groups" };
-
 static size_t list_bytes(const struct dti_call *call)
 {
     size_t bytes = 0;

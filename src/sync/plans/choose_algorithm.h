@@ -21,8 +21,6 @@ enum dti_algorithm {
 
     DTI_ALGORITHMS
 };
-extern const char *const dti_algorithm_names[DTI_ALGORITHMS];
-
 /* How much a call moves, in bytes. */
 struct dti_call_size {
     /* Bytes that one replica contributes. */

@@ -175,8 +175,6 @@ static ditto_value *value;
     X(ditto_dataset_batch, (NULL, 0, 0, NULL))                                                 \
     X(ditto_dataset_unbatch, (NULL, NULL))                                                     \
     X(ditto_dataset_prefetch, (NULL, 0, NULL))                                                 \
-    X(ditto_strategy_tuning, (NULL, NULL))                                                     \
-    X(ditto_strategy_choice, (NULL, 0, 0, 0, NULL))                                            \
     X(ditto_strategy_value, (NULL, NULL, NULL))                                                \
     X(ditto_strategy_value_from_function, (NULL, NULL, NULL, NULL))                            \
     X(ditto_strategy_value_from_tensors, (NULL, NULL, 0, NULL))                                \

@@ -16,7 +16,7 @@ static ditto_status tuning_of(const char *text, const ditto_tuning *own, ditto_t
     unsetenv("DITTO_TUNING");
     if (status != DITTO_OK)
         return status;
-    assert_ok(ditto_strategy_tuning(strategy, out));
+    *out = *properties_of_strategy(strategy).tuning;
     return ditto_strategy_destroy(strategy);
 }
 
@@ -65,23 +65,20 @@ static void wrong_settings_are_refused_with_a_message_that_quotes_them(void **st
 static void only_the_members_that_an_older_struct_has_are_written(void **state)
 {
     struct {
-        ditto_tuning tuning;
+        ditto_strategy_properties found;
         unsigned char behind[16];
     } older, zeros;
-    const size_t known = offsetof(ditto_tuning, hierarchical_bytes);
+    const size_t known = offsetof(ditto_strategy_properties, first_local_replica);
     ditto_strategy *strategy = make_strategy(2, NULL);
     (void)state;
     memset(&older, 0, sizeof older);
     memset(&zeros, 0, sizeof zeros);
-    older.tuning.struct_size = known;
-    assert_ok(ditto_strategy_tuning(strategy, &older.tuning));
-    assert_true(older.tuning.small_bytes != 0 && older.tuning.stream_bytes != 0);
-    /* All members from hierarchical_bytes on, and the bytes behind the struct. */
+    older.found.struct_size = known;
+    assert_ok(ditto_strategy_info(strategy, &older.found));
+    assert_true(older.found.num_replicas == 2 && older.found.num_local_replicas == 2);
+    /* All members from first_local_replica on, and the bytes behind the struct. */
     assert_memory_equal((char *)&older + known, (char *)&zeros + known, sizeof older - known);
-    assert_int_equal(older.tuning.struct_size, known);
-    older.tuning.struct_size = 0;
-    assert_status(ditto_strategy_tuning(strategy, &older.tuning), DITTO_ERR_INVALID);
-    assert_status(ditto_strategy_tuning(strategy, NULL), DITTO_ERR_INVALID);
+    assert_int_equal(older.found.struct_size, known);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
