@@ -192,7 +192,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint3
 
 /** Takes the next ticket, with a slot and `bytes` bytes of max_bytes.
  *
- *  Each ticket must be ended by ditto_queue_publish, ditto_queue_fail or ditto_queue_abandon, because the
+ *  Each ticket must be ended by ditto_queue_publish or ditto_queue_fail, because the
  *  consumer waits for it. A producer may hold several tickets.
  *
  *  @param queue       the queue
@@ -229,7 +229,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uin
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer,
                                                            uint64_t ticket, void *item, uint64_t bytes);
 
+/** In place of a ticket of ditto_queue_fail: all tickets that the producer holds, perhaps none. */
+#define DITTO_ALL_TICKETS UINT64_MAX
+
 /** Ends a ticket with an error instead of an item. It never waits.
+ *
+ *  With DITTO_ALL_TICKETS it is for a producer that has exited. Any thread may then call it, after that
+ *  producer's last call.
  *
  *  The consumer gets all items before this ticket, and then this error from every call. If several tickets
  *  fail, the one with the lowest number counts. Producers get the error from their next put or claim, because
@@ -238,7 +244,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, u
  *
  *  @param queue     the queue
  *  @param producer  number of the producer that holds the ticket
- *  @param ticket    the ticket
+ *  @param ticket    the ticket, or DITTO_ALL_TICKETS
  *  @param status    the error, below 0
  *  @param message   what went wrong, of which up to 399 bytes are copied. NULL means the name of `status`
  *  @retval DITTO_OK           the ticket is marked as failed
@@ -246,23 +252,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, u
  *  @retval DITTO_ERR_RANGE    there is no such producer
  *  @retval DITTO_ERR_CONTEXT  the producer does not hold this ticket, as in ditto_queue_publish
  *  @par Cost
- *  That of ditto_queue_publish, and wakes the producers that sleep. */
+ *  That of ditto_queue_publish, and wakes the producers that sleep. With DITTO_ALL_TICKETS one load for
+ *  every slot. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer,
                                                         uint64_t ticket, ditto_status status,
                                                         const char *message);
-
-/** Marks all tickets that a producer holds as failed with DITTO_ERR_PEER_STOPPED.
- *
- *  It is for a producer that has exited. Any thread may call it after that producer's last call. If the
- *  producer holds no ticket, nothing happens.
- *
- *  @param queue     the queue
- *  @param producer  number of the producer
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_RANGE  there is no such producer
- *  @par Cost
- *  One load for every slot. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer);
 
 /* -- The consumer, closing, statistics -- */
 

@@ -719,7 +719,8 @@ static int use_failed_queue(ditto_queue *queue)
     REQUIRE(strstr(ditto_last_error()->message, "failed at ticket 1: the disk is full") != NULL);
     REQUIRE(ditto_queue_claim(queue, PUTTING, 0, 0, &ticket, NULL) == DITTO_ERR_USER);
     REQUIRE(ditto_queue_fail(queue, PUTTING, 0, DITTO_ERR_RANGE, "the disk is gone") == DITTO_OK);
-    REQUIRE(ditto_queue_abandon(queue, PUTTING) == DITTO_OK);
+    REQUIRE(ditto_queue_fail(queue, PUTTING, DITTO_ALL_TICKETS, DITTO_ERR_PEER_STOPPED, "it has exited") ==
+            DITTO_OK);
     REQUIRE(ditto_queue_get(queue, 0, &got) == DITTO_ERR_RANGE);
     REQUIRE(strstr(ditto_last_error()->message, "failed at ticket 0: the disk is gone") != NULL);
     REQUIRE(ditto_queue_destroy(queue) == DITTO_OK);

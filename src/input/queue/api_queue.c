@@ -95,15 +95,9 @@ ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ti
     DTI_TRY(check_producer(queue, producer));
     if (status >= DITTO_OK)
         return DTI_FAIL(DITTO_ERR_INVALID, "status is %d, which is not an error", (int)status);
-    return dti_queue_fail(queue, producer, ticket, status, message);
-}
-
-ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer)
-{
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(queue, "queue"));
-    DTI_TRY(check_producer(queue, producer));
-    dti_queue_abandon(queue, producer);
+    if (ticket != DITTO_ALL_TICKETS)
+        return dti_queue_fail(queue, producer, ticket, status, message);
+    dti_queue_abandon(queue, producer, status, message);
     return DITTO_OK;
 }
 

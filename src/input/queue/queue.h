@@ -154,7 +154,7 @@ ditto_status dti_queue_get(ditto_queue *queue, ditto_queue_item *out, uint32_t t
 void dti_queue_close(ditto_queue *queue);
 ditto_status dti_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ticket, ditto_status status,
                             const char *message);
-void dti_queue_abandon(ditto_queue *queue, uint32_t producer);
+void dti_queue_abandon(ditto_queue *queue, uint32_t producer, ditto_status status, const char *message);
 
 /* -- Shared by the queue's .c files -- */
 

@@ -84,11 +84,10 @@ ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, 
     return DITTO_OK;
 }
 
-void dti_queue_abandon(ditto_queue *q, uint32_t producer)
+void dti_queue_abandon(ditto_queue *q, uint32_t producer, ditto_status status, const char *message)
 {
     for (uint64_t i = 0; i <= q->mask; i++)
         /* relaxed, as in dti_queue_claimed_slot */
         if (atomic_load_explicit(&q->slot[i].holder, memory_order_relaxed) == producer + 1)
-            (void)dti_queue_fail(q, producer, q->slot[i].ticket, DITTO_ERR_PEER_STOPPED,
-                                 "it was abandoned with a slot that it had claimed and not published");
+            (void)dti_queue_fail(q, producer, q->slot[i].ticket, status, message);
 }

@@ -87,7 +87,6 @@ static ditto_value *value;
     X(ditto_queue_claim, (NULL, 0, 0, 0, NULL, NULL))                                          \
     X(ditto_queue_publish, (NULL, 0, 0, NULL, 0))                                              \
     X(ditto_queue_fail, (NULL, 0, 0, 0, NULL))                                                 \
-    X(ditto_queue_abandon, (NULL, 0))                                                          \
     X(ditto_queue_get, (NULL, 0, NULL))                                                        \
     X(ditto_queue_close, (NULL))                                                               \
     X(ditto_queue_stats, (NULL, NULL))                                                         \

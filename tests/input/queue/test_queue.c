@@ -361,7 +361,8 @@ static void wrong_arguments_are_refused(void **state)
     assert_status(ditto_queue_claim(queue, 0, 0, 0, NULL, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_publish(NULL, 0, 0, NULL, 0), DITTO_ERR_INVALID);
     assert_status(ditto_queue_fail(NULL, 0, 0, DITTO_ERR_IO, NULL), DITTO_ERR_INVALID);
-    assert_status(ditto_queue_abandon(NULL, 0), DITTO_ERR_INVALID);
+    assert_status(ditto_queue_fail(NULL, 0, DITTO_ALL_TICKETS, DITTO_ERR_PEER_STOPPED, "it has exited"),
+                  DITTO_ERR_INVALID);
     assert_status(ditto_queue_get(NULL, 0, &got), DITTO_ERR_INVALID);
     assert_status(ditto_queue_get(queue, 0, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_close(NULL), DITTO_ERR_INVALID);
@@ -372,7 +373,8 @@ static void wrong_arguments_are_refused(void **state)
     assert_status(ditto_queue_claim(queue, 2, 0, 0, &ticket, NULL), DITTO_ERR_RANGE);
     assert_status(ditto_queue_publish(queue, 2, 0, NULL, 0), DITTO_ERR_RANGE);
     assert_status(ditto_queue_fail(queue, 2, 0, DITTO_ERR_IO, NULL), DITTO_ERR_RANGE);
-    assert_status(ditto_queue_abandon(queue, 2), DITTO_ERR_RANGE);
+    assert_status(ditto_queue_fail(queue, 2, DITTO_ALL_TICKETS, DITTO_ERR_PEER_STOPPED, "it has exited"),
+                  DITTO_ERR_RANGE);
     assert_status(ditto_queue_publish(queue, 0, 0, NULL, 0), DITTO_ERR_CONTEXT);
     assert_message("does not hold ticket 0");
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));

@@ -256,17 +256,18 @@ static void tickets_of_a_producer_that_has_exited_are_marked(void **state)
     ditto_queue_item got;
     uint64_t ticket[3];
     (void)state;
-    assert_ok(ditto_queue_abandon(queue, 0)); /* it holds no ticket */
+    assert_ok(ditto_queue_fail(queue, 0, DITTO_ALL_TICKETS, DITTO_ERR_PEER_STOPPED,
+                               "it has exited")); /* it holds no ticket */
     assert_ok(ditto_queue_claim(queue, 1, 0, 0, &ticket[0], NULL));
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket[1], NULL));
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket[2], NULL));
-    assert_ok(ditto_queue_abandon(queue, 0));
+    assert_ok(ditto_queue_fail(queue, 0, DITTO_ALL_TICKETS, DITTO_ERR_PEER_STOPPED, "it has exited"));
     assert_status(ditto_queue_publish(queue, 0, ticket[1], NULL, 0), DITTO_ERR_CONTEXT);
     assert_status(ditto_queue_get(queue, 0, &got), DITTO_PENDING);
     assert_ok(ditto_queue_publish(queue, 1, ticket[0], number(1), 0));
     assert_ok(ditto_queue_get(queue, 0, &got));
     assert_status(ditto_queue_get(queue, 0, &got), DITTO_ERR_PEER_STOPPED);
-    assert_message("producer 0 failed at ticket 1: it was abandoned");
+    assert_message("producer 0 failed at ticket 1: it has exited");
     assert_ok(ditto_queue_destroy(queue));
 }
 
