@@ -54,6 +54,7 @@ typedef enum ditto_schedule {
 } ditto_schedule;
 
 /** Runs a loop on all devices of the replica, and waits until all have finished. Each index is executed once.
+ *  A loop over the tiles of an array is one over the numbers of the tiles.
  *
  *  Each device first runs the functions that it was given before, so a loop is also a join. If a function
  *  fails on a device, parts that had not begun may not be executed.
@@ -83,45 +84,6 @@ typedef enum ditto_schedule {
 DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function,
                                                           void *user, size_t begin, size_t end, size_t grain,
                                                           ditto_schedule schedule);
-
-/** Indices [begin[0], end[0]) x [begin[1], end[1]) of a loop over two dimensions. The second index is the one
- *  that changes fastest, as in a row-major array. */
-typedef struct ditto_tile {
-    size_t begin[2]; /**< the first indices */
-    size_t end[2];   /**< the ends, which are not included */
-} ditto_tile;
-
-/** Computes a tile of a loop over two dimensions on one device.
- *
- *  @param tile    the indices
- *  @param device  number of the device
- *  @param user    the pointer that was given with the function
- *  @return as in ditto_device_fn */
-typedef ditto_status (*ditto_tile_fn)(const ditto_tile *tile, uint32_t device, void *user);
-
-/** Runs a loop over two dimensions on all devices of the replica, tile by tile, and waits until all have
- *  finished. Each pair of indices is executed once. Otherwise it is like ditto_parallel_for.
- *
- *  Tiles are numbered in row-major order. With DITTO_SCHEDULE_STATIC, each device gets neighbouring tiles.
- *  With DITTO_SCHEDULE_DYNAMIC, a device that is free gets the next tile.
- *
- *  @param self       the calling replica
- *  @param function   computes one tile
- *  @param user       given to the function
- *  @param range      all indices; read only during the call
- *  @param tile_size  the size of a tile in each dimension. 0 means the whole dimension. Tiles at the end of a
- *                    dimension may be smaller
- *  @param schedule   how tiles are assigned to devices
- *  @return DITTO_OK, the first error that a function returned on a device, an error of ditto_parallel_for,
- *          or:
- *  @retval DITTO_ERR_RANGE    in a dimension, `end` is below `begin`; there are more than SIZE_MAX tiles
- *  @retval DITTO_ERR_INVALID  `self`, `function`, `range` or `tile_size` is NULL
- *  @par Cost
- *  As ditto_parallel_for, and a call of the function for each tile. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for_2d(ditto_replica *self, ditto_tile_fn function,
-                                                             void *user, const ditto_tile *range,
-                                                             const size_t tile_size[2],
-                                                             ditto_schedule schedule);
 
 /** Computes the contribution of the indices [begin, end) to a reduction, on one device.
  *

@@ -45,7 +45,6 @@ static ditto_value *value;
     X(ditto_dataset_spec, (NULL, NULL))                                                        \
     X(ditto_dataset_reduce, (NULL, NULL, NULL, 0))                                             \
     X(ditto_parallel_for, (NULL, NULL, NULL, 0, 0, 0, 0))                                      \
-    X(ditto_parallel_for_2d, (NULL, NULL, NULL, NULL, NULL, 0))                                \
     X(ditto_parallel_reduce, (NULL, NULL, NULL, 0, 0, 0, DITTO_F32, DITTO_SUM, 0, NULL))       \
     X(ditto_on_logical_device, (NULL, 0, NULL, NULL))                                          \
     X(ditto_join, (NULL))                                                                      \

@@ -1,112 +1,11 @@
-/* tests/replicas/helpers/test_tiles_and_reductions.c - the claims of include/ditto/device.h about loops
- * over two dimensions and about loops whose parts are combined. */
+/* tests/replicas/helpers/test_parallel_reduce.c - the claims of include/ditto/device.h about loops
+ * whose parts are combined. */
 #include "support/support.h"
 
 #include <math.h>
 #include <stdatomic.h>
 
 static const uint32_t device_counts[] = { 1, 2, 3, 8 };
-
-/* -- tiles -- */
-
-#define MOST_SIDE 64
-
-struct tiles {
-    struct report report;
-    _Atomic uint8_t hits[3][MOST_SIDE][MOST_SIDE];
-    _Atomic uint32_t wrong, calls;
-    uint32_t replica, devices;
-    ditto_tile range;
-    size_t size[2]; /* as the function should see it */
-};
-
-static ditto_status hit_tile(const ditto_tile *tile, uint32_t device, void *user)
-{
-    struct tiles *t = user;
-    atomic_fetch_add(&t->calls, 1);
-    for (int d = 0; d < 2; d++)
-        if (tile->begin[d] >= tile->end[d] || (tile->begin[d] - t->range.begin[d]) % t->size[d] != 0 ||
-            (tile->end[d] != t->range.end[d] && tile->end[d] - tile->begin[d] != t->size[d]) ||
-            tile->end[d] - tile->begin[d] > t->size[d])
-            atomic_fetch_add(&t->wrong, 1);
-    if (device >= t->devices)
-        atomic_fetch_add(&t->wrong, 1);
-    for (size_t i = tile->begin[0]; i < tile->end[0]; i++)
-        for (size_t j = tile->begin[1]; j < tile->end[1]; j++)
-            atomic_fetch_add(&t->hits[t->replica][i][j], 1);
-    return DITTO_OK;
-}
-
-/* Replica 0 runs loops, and the others return. */
-static ditto_status try_tiles(ditto_replica *self, void *argument)
-{
-    struct tiles *t = argument;
-    uint64_t random = 5;
-    if (ditto_replica_id(self) != 0)
-        return DITTO_OK;
-    for (int round = 0; round < 200; round++) {
-        size_t given[2], tiles = 1;
-        memset(t->hits, 0, sizeof t->hits);
-        atomic_store(&t->calls, 0);
-        for (int d = 0; d < 2; d++) {
-            t->range.begin[d] = test_random(&random) % 8;
-            t->range.end[d] = t->range.begin[d] + test_random(&random) % (MOST_SIDE - 8);
-            size_t length = t->range.end[d] - t->range.begin[d];
-            given[d] = test_random(&random) % 4 == 0 ? 0 : 1 + test_random(&random) % 70;
-            t->size[d] = given[d] != 0 ? given[d] : length;
-            tiles *= length == 0 ? 0 : (length + t->size[d] - 1) / t->size[d];
-        }
-        ditto_schedule schedule = (ditto_schedule)(test_random(&random) % 2);
-        EXPECT(&t->report, ditto_parallel_for_2d(self, hit_tile, t, &t->range, given, schedule) == DITTO_OK);
-        EXPECT(&t->report, t->wrong == 0);
-        EXPECT(&t->report, t->calls == tiles);
-        for (size_t i = 0; i < MOST_SIDE; i++)
-            for (size_t j = 0; j < MOST_SIDE; j++)
-                EXPECT(&t->report, t->hits[0][i][j] == (i >= t->range.begin[0] && i < t->range.end[0] &&
-                                                        j >= t->range.begin[1] && j < t->range.end[1]));
-    }
-    return DITTO_OK;
-}
-
-static void every_pair_of_indices_runs_once(void **state)
-{
-    (void)state;
-    for (uint32_t n = 1; n <= 3; n += 2)
-        for (size_t k = 0; k < 4; k++) {
-            struct tiles *t = calloc(1, sizeof *t);
-            ditto_strategy *s = make_wide_strategy(n, device_counts[k], NULL);
-            t->devices = device_counts[k];
-            run_all(s, try_tiles, t, &t->report);
-            assert_ok(ditto_strategy_destroy(s));
-            free(t);
-        }
-}
-
-static ditto_status fail_tile(const ditto_tile *tile, uint32_t device, void *user)
-{
-    (void)device;
-    (void)user;
-    return tile->begin[0] == 3 ? ditto_fail(NULL, 7, "row %zu has failed", tile->begin[0]) : DITTO_OK;
-}
-
-static ditto_status run_failing_tiles(ditto_replica *self, void *unused)
-{
-    static const size_t size[2] = { 1, 0 };
-    ditto_tile range = { { 0, 0 }, { 5, 4 } };
-    (void)unused;
-    return ditto_parallel_for_2d(self, fail_tile, NULL, &range, size, DITTO_SCHEDULE_STATIC);
-}
-
-static void an_error_of_a_tile_is_returned(void **state)
-{
-    (void)state;
-    for (size_t k = 0; k < 4; k++) {
-        ditto_strategy *s = make_wide_strategy(1, device_counts[k], NULL);
-        assert_status(ditto_strategy_run(s, run_failing_tiles, NULL), DITTO_ERR_USER);
-        assert_message("row 3 has failed");
-        assert_ok(ditto_strategy_destroy(s));
-    }
-}
 
 /* -- reductions -- */
 
@@ -237,7 +136,7 @@ enum { MANY = 1000000 };
 struct stopping {
     _Atomic uint32_t begun;
     ditto_status status[2]; /* of replica 1's two loops */
-    _Atomic uint32_t tiles, parts;
+    _Atomic uint32_t indices, parts;
 };
 
 static ditto_status wait_for_stop(struct stopping *s)
@@ -247,12 +146,12 @@ static ditto_status wait_for_stop(struct stopping *s)
     return DITTO_OK;
 }
 
-static ditto_status slow_tile(const ditto_tile *tile, uint32_t device, void *user)
+static ditto_status slow_index(size_t begin, size_t end, uint32_t device, void *user)
 {
     struct stopping *s = user;
-    (void)tile, (void)device;
+    (void)begin, (void)end, (void)device;
     atomic_store(&s->begun, 1);
-    atomic_fetch_add(&s->tiles, 1);
+    atomic_fetch_add(&s->indices, 1);
     return wait_for_stop(s);
 }
 
@@ -268,8 +167,6 @@ static ditto_status slow_part(size_t begin, size_t end, uint32_t device, void *p
 /* Replica 0 fails when replica 1 is in its loop. */
 static ditto_status stop_loops(ditto_replica *self, void *argument)
 {
-    static const size_t size[2] = { 1, 1 };
-    static const ditto_tile range = { { 0, 0 }, { MANY, 1 } };
     struct stopping *s = argument;
     float result;
     if (ditto_replica_id(self) == 0) {
@@ -277,7 +174,7 @@ static ditto_status stop_loops(ditto_replica *self, void *argument)
             sleep_ms(1);
         return ditto_fail(self, 9, "replica 0 has failed");
     }
-    s->status[0] = ditto_parallel_for_2d(self, slow_tile, s, &range, size, DITTO_SCHEDULE_STATIC);
+    s->status[0] = ditto_parallel_for(self, slow_index, s, 0, MANY, 1, DITTO_SCHEDULE_DYNAMIC);
     s->status[1] = ditto_parallel_reduce(self, slow_part, s, 0, 200, 1, DITTO_F32, DITTO_SUM, 1, &result);
     return s->status[0];
 }
@@ -291,7 +188,7 @@ static void a_stop_ends_both_loops_between_two_calls(void **state)
         assert_status(ditto_strategy_run(strategy, stop_loops, &s), DITTO_ERR_USER);
         assert_int_equal(s.status[0], DITTO_ERR_PEER_STOPPED);
         assert_int_equal(s.status[1], DITTO_ERR_PEER_STOPPED);
-        assert_true(s.tiles >= 1 && s.tiles < MANY);
+        assert_true(s.indices >= 1 && s.indices < MANY);
         assert_int_equal(s.parts, 0);
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -302,22 +199,8 @@ static void a_stop_ends_both_loops_between_two_calls(void **state)
 static ditto_status try_refused(ditto_replica *self, void *argument)
 {
     struct sums *s = argument;
-    static const size_t size[2] = { 1, 1 };
-    ditto_tile range = { { 0, 0 }, { SIZE_MAX, SIZE_MAX } }, backwards = { { 0, 3 }, { 1, 2 } };
     float result[2] = { 5, 5 };
     struct report *r = &s->report;
-    EXPECT(r,
-           ditto_parallel_for_2d(self, hit_tile, s, &range, size, DITTO_SCHEDULE_STATIC) == DITTO_ERR_RANGE);
-    EXPECT(r, strstr(ditto_last_error()->message, "tiles are too many") != NULL);
-    EXPECT(r, ditto_parallel_for_2d(self, hit_tile, s, &backwards, size, DITTO_SCHEDULE_STATIC) ==
-                  DITTO_ERR_RANGE);
-    EXPECT(r, strstr(ditto_last_error()->message, "dimension 1 of the loop ends at 2") != NULL);
-    EXPECT(r, ditto_parallel_for_2d(self, hit_tile, s, &range, size, (ditto_schedule)9) == DITTO_ERR_RANGE);
-    EXPECT(r, ditto_parallel_for_2d(self, NULL, s, &range, size, DITTO_SCHEDULE_STATIC) == DITTO_ERR_INVALID);
-    EXPECT(r,
-           ditto_parallel_for_2d(self, hit_tile, s, NULL, size, DITTO_SCHEDULE_STATIC) == DITTO_ERR_INVALID);
-    EXPECT(r, ditto_parallel_for_2d(self, hit_tile, s, &range, NULL, DITTO_SCHEDULE_STATIC) ==
-                  DITTO_ERR_INVALID);
     EXPECT(r, ditto_parallel_reduce(self, NULL, s, 0, 1, 1, DITTO_F32, DITTO_SUM, 1, result) ==
                   DITTO_ERR_INVALID);
     EXPECT(r, ditto_parallel_reduce(self, add_part, s, 2, 1, 1, DITTO_F32, DITTO_SUM, 1, result) ==
@@ -358,8 +241,6 @@ static void wrong_arguments_are_refused_and_errors_returned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pair_of_indices_runs_once),
-        cmocka_unit_test(an_error_of_a_tile_is_returned),
         cmocka_unit_test(a_sum_has_the_same_bits_with_any_number_of_devices),
         cmocka_unit_test(large_contributions_are_combined_elementwise),
         cmocka_unit_test(a_stop_ends_both_loops_between_two_calls),
