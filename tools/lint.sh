@@ -48,6 +48,8 @@ may_include() {
     mpi) echo mpi ;; # public headers only, because users compile it for other MPIs
     esac
 }
+# module -> its folders, from bottom to top. A folder includes only its own headers and those of folders before.
+folders() { sed -n "s/^    $1: //p" docs/architecture.md; }
 # module -> its headers that other modules may include (all of base)
 shown_headers() {
     case $1 in
@@ -56,8 +58,8 @@ shown_headers() {
         memory/remote_memory.h placement/placement.h \
         team/context.h team/dependent.h team/pause.h team/recorder.h team/replica.h team/team.h ;;
     hosts) echo cluster.h function.h header.h life_line.h ranges.h ;;
-    sync) echo sync.h hosts/cross.h hosts/hosts.h kernels/kernel.h kernels/merge_rows.h kernels/tree.h \
-        meeting/access.h ;;
+    sync) echo sync.h hosts/cross.h hosts/hosts.h kernels/kernel.h kernels/local_reduction.h \
+        kernels/merge_rows.h kernels/tree.h meeting/access.h ;;
     vars) echo vars.h elements/elements.h ;;
     input) echo input.h dataset.h distribute/rebatch.h ;;
     values) echo values.h buffer_pool.h make_value.h reductions/reductions.h ;;
@@ -66,6 +68,7 @@ shown_headers() {
 }
 for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); do
     module=$(echo "$file" | cut -d/ -f2)
+    order=$(folders "$module")
     for included in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
         target=$(echo "$included" | cut -d/ -f1)
         echo " $(may_include "$module") " | grep -q " $target " ||
@@ -74,6 +77,12 @@ for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); d
         *_private.h) [ "$(dirname "$included")" = "$(dirname "${file#src/}")" ] ||
             complain "$file: $included is for the files of its own folder" ;;
         esac
+        # The folders without the module's name. The module's own folder has only that.
+        here=$(dirname "${file#src/}") && here=${here#"$module"/}
+        there=$(dirname "$included") && there=${there#"$module"/}
+        [ "$target" != "$module" ] || [ -z "$order" ] || [ "$here" = "$there" ] ||
+            echo " $order " | grep -qE " $there (.* )?$here " ||
+            complain "$file: $here may not include $there. The order in $module is: $order"
         [ "$target" = "$module" ] || [ "$target" = base ] ||
             echo " $(shown_headers "$target") " | grep -q " ${included#*/} " ||
             complain "$file: $included is for $target alone. It shows $(shown_headers "$target")"

@@ -3,6 +3,7 @@
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/call_arguments.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/sync.h"
 
 static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const char *name,

@@ -5,6 +5,7 @@
 #include "sync/call_arguments.h"
 #include "sync/known_calls.h"
 #include "sync/overlap.h"
+#include "sync/sync.h"
 
 #include <stdalign.h>
 

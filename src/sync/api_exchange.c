@@ -2,9 +2,9 @@
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/neighbours.h"
 #include "sync/call_arguments.h"
+#include "sync/meeting/sync_state.h"
 #include "sync/overlap.h"
 #include "sync/sync.h"
-#include "sync/sync_state.h"
 
 static ditto_status check_part(const struct dti_replica *r, const ditto_exchange_part *part)
 {

@@ -6,6 +6,7 @@
 #include "replicas/memory/remote_memory.h"
 #include "replicas/team/context.h"
 #include "replicas/team/replica.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/sync.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "replicas/team/team.h"
 #include "sync/call_arguments.h"
 #include "sync/pending/pending.h"
+#include "sync/sync.h"
 
 static ditto_status start(struct dti_arguments *a, ditto_pending *out)
 {

@@ -2,6 +2,7 @@
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/slices.h"
 #include "sync/call_arguments.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/overlap.h"
 #include "sync/sync.h"
 

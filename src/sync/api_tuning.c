@@ -1,9 +1,9 @@
 /* src/sync/api_tuning.c - the functions of include/ditto/tuning.h, and what
  * ditto_strategy_diagnose says about collectives. */
 #include "replicas/team/team.h"
+#include "sync/algorithms/choose_algorithm.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
-#include "sync/plans/choose_algorithm.h"
 #include "sync/sync.h"
 
 #include <string.h>

@@ -1,9 +1,10 @@
 /* src/sync/call_arguments.c - checks the arguments of collectives. */
 #include "sync/call_arguments.h"
 #include "base/numbers/checksum.h"
+#include "sync/kernels/local_reduction.h"
+#include "sync/meeting/sync_state.h"
 #include "sync/overlap.h"
 #include "sync/sync.h"
-#include "sync/sync_state.h"
 
 static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_options *options, uint32_t flags)
 {

@@ -2,7 +2,7 @@
 #include "sync/overlap.h"
 #include "base/errors/status.h"
 #include "replicas/memory/arena.h"
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 #include <stdlib.h>
 

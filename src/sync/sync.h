@@ -7,7 +7,7 @@
 
 #include "replicas/team/replica.h"
 #include "replicas/team/team.h"
-#include "sync/kernels/kernel.h"
+#include "sync/algorithms/target.h"
 #include "sync/kernels/tree.h"
 
 struct dti_sync;  /* the state of a team's collectives */
@@ -112,40 +112,6 @@ struct dti_gathering {
 ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *gathering,
                             const ditto_reduce_options *options);
 
-/* Memory that receives results, in the arena of one replica. */
-struct dti_copy {
-    uint32_t owner; /* the replica whose arena holds it */
-    void *data;
-};
-
-/* The destinations of one item. */
-struct dti_copy_set {
-    /* If 0, results are written nowhere, and `finish` keeps them. */
-    uint32_t copies;
-
-    const struct dti_copy *copy;
-};
-
-/* Processes a tile of results before it is written. Elements [first, first + count) of the item are in
- * `tile`, which may be overwritten. The function writes its result to `out`, which is the tile itself or
- * an address in the only copy that the calling thread writes. The function is called once on each host for
- * each element, on any thread of any of its replicas. If the values of replica 0 are used as they are (op
- * 0), it may be called once in each group of replicas that has copies, for the copies of that group. */
-typedef void dti_target_finish_fn(void *context, uint32_t replica, size_t item, size_t first, size_t count,
-                                  void *tile, void *out);
-
-/* Destinations that are not the callers' buffers. */
-struct dti_target {
-    dti_target_finish_fn *finish; /* may be NULL */
-    void *context;
-    const struct dti_copy_set *copy_set; /* [items] */
-
-    /* True if `finish` calls a function of the user's, which may take any time. The replica then gives up its
-     * access to other replicas' buffers (access.h) while `finish` runs, and `finish` runs on replicas' own
-     * threads only. It must touch no buffer but the tile and memory of the strategy. */
-    bool calls;
-};
-
 /* A reduction of every item over all replicas, into a target. All fields but the items' src are equal on all
  * replicas. */
 struct dti_target_reduction {
@@ -194,7 +160,6 @@ uint64_t dti_sync_run_number(const struct dti_replica *self);
 /* Reports which replica calls `finish` for which elements, if the op is not 0. Each range is reported once,
  * in ascending order. The caller allocates the data that `finish` needs near that replica. With one host
  * alone: over several, each replica may get any element. Any context. */
-typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_t count, uint32_t replica);
 void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *report, void *context);
 
@@ -251,36 +216,8 @@ ditto_status dti_gather_slices(struct dti_replica *self, const struct dti_joint_
 /* Returns true if the replicas of the team are on several hosts. */
 bool dti_sync_has_hosts(const struct dti_replica *self);
 
-/* -- Pure. Any thread, in the default floating-point environment -- */
-
-/* Returns the arithmetic of a dtype and op that have passed dti_reduction_check. */
-static inline const struct dti_kernel *dti_kernel_of(ditto_dtype dtype, ditto_op op)
-{
-    return &(*dti_kernels_best())[dtype][op];
-}
-
-/* out = left op right, elementwise. `out` may be either of the two. */
-void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right,
-                     size_t count);
-
-/* out = value / divisor, elementwise, rounded once. For floating and complex dtypes. `out` may be `value`. */
-void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
-
-/* dst = source[0..n) combined along the tree over n values (tree.h), by the calling thread alone. dst
- * overlaps no source. Fails with NO_MEMORY. */
-ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const struct dti_tree *tree,
-                              const void *const *source, size_t count, void *dst);
-
 /* Returns the tree along which the team's collectives combine one value of each replica. Any thread. */
 const struct dti_tree *dti_team_tree(const struct dti_team *team);
-
-/* Combines rows of accumulators, at least one, in the memory of the first row. Of m rows, row j + ceil(m / 2)
- * is combined with row j, and this is repeated until one row is left. */
-void dti_fold_rows(const struct dti_kernel *kernel, void *rows, size_t num_rows, size_t row_count,
-                   size_t accumulator_bytes);
-
-/* Fails with INVALID, RANGE or UNSUPPORTED if a collective cannot combine dtype by op. */
-ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);
 
 /* -- Cross-replica context: work on memory, shared by all replicas if that is faster -- */
 

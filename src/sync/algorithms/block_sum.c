@@ -7,9 +7,11 @@
 #include "sync/algorithms/block_sum.h"
 #include "base/errors/user_call.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
-#include "sync/hosts/hosts.h"
+#include "sync/algorithms/other_hosts.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 

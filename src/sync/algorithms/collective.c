@@ -1,9 +1,9 @@
 /* src/sync/algorithms/collective.c - chooses an algorithm for a call and executes it. */
 #include "sync/algorithms/collective.h"
 #include "base/waiting/stop.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"
-#include "sync/call_arguments.h"
-#include "sync/hosts/hosts.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
@@ -64,21 +64,6 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
                                                         NULL, deadline);
     dti_call_ends(self, call);
     return status;
-}
-
-ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_call *same,
-                           struct dti_deadline *deadline)
-{
-    struct dti_call call = { .name = same->name,
-                             .object = same->object,
-                             .count = same->arguments,
-                             .root = DTI_NO_ROOT,
-                             .pattern = DTI_PATTERN_NOTHING,
-                             .hash = same->hash };
-    struct dti_arrival arrival = { .call = &call };
-    uint32_t seq;
-    DTI_TRY(dti_check_outside_function(self, same->name));
-    return same->each_host ? dti_meet(self, &arrival, deadline, &seq) : dti_barrier(self, &call, deadline);
 }
 
 struct collective_move {

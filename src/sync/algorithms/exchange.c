@@ -2,6 +2,7 @@
 #include "sync/algorithms/exchange.h"
 #include "base/waiting/stop.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/team.h"
 #include "sync/meeting/failure.h"
 
 #include <string.h>

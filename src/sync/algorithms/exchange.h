@@ -57,11 +57,6 @@ void dti_exchange_buffers_free(struct dti_replica *replica, struct dti_sync *syn
 /* Resets the words of a replica. All replicas are parked. */
 void dti_exchange_buffers_renew(struct dti_sync *sync, uint32_t replica);
 
-/* Calls refresh(word, number) for each word of the replica's buffers. Must be called on the replica's own
- * thread. */
-void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t number,
-                                  void (*refresh)(_Atomic uint64_t *word, uint32_t number));
-
 /* Reports which replica combines and finishes which elements, see dti_target_owners. Any thread. */
 void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *report, void *context);
 

@@ -1,7 +1,8 @@
 /* src/sync/algorithms/flow.c - the segments and the addresses of every pattern. */
 #include "sync/algorithms/flow.h"
+#include "replicas/team/team.h"
 #include "sync/meeting/access.h"
-#include "sync/pending/pending.h"
+#include "sync/meeting/pending_ring.h"
 
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #ifndef DTI_FLOW_H
 #define DTI_FLOW_H
 
-#include "sync/sync.h"
-#include "sync/sync_state.h"
+#include "sync/algorithms/target.h"
+#include "sync/meeting/sync_state.h"
 
 /* As the source or destination of a segment, this means all replicas. */
 #define DTI_ALL UINT32_MAX

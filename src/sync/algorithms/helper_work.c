@@ -2,6 +2,7 @@
 #include "sync/algorithms/helper_work.h"
 #include "replicas/helpers/crew.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/team.h"
 
 #include <sched.h>
 

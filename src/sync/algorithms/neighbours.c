@@ -8,7 +8,7 @@
 #include "base/errors/status.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
-#include "sync/hosts/hosts.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 

@@ -1,5 +1,6 @@
 /* src/sync/algorithms/prepared_call.c - see prepared_call.h. */
 #include "sync/algorithms/prepared_call.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"
 
 /* Returns the bytes that a reduction into a target writes. */

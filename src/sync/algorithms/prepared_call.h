@@ -2,8 +2,8 @@
 #ifndef DTI_PREPARED_CALL_H
 #define DTI_PREPARED_CALL_H
 
+#include "sync/algorithms/choose_algorithm.h"
 #include "sync/kernels/reduction.h"
-#include "sync/plans/choose_algorithm.h"
 
 struct dti_target;
 

@@ -4,10 +4,10 @@
  * and capacities of all replicas. All replicas check the same data, so all of them find the same error. */
 #include "sync/algorithms/slices.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
-#include "sync/call_arguments.h"
-#include "sync/hosts/hosts.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/kernels/merge_rows.h"
 
 #include <stdlib.h>
@@ -208,54 +208,6 @@ static ditto_status combine_here(struct dti_replica *self, uint32_t seq, void *c
     for (uint32_t r = 0; r < self->num_replicas; r++)
         of[r] = dti_call_of(self->sync, r, seq)->more;
     return combine(context, of, self->num_replicas);
-}
-
-/* The use of slices outside of this file. */
-struct slices_user {
-    dti_use_slices *use;
-    void *context;
-};
-
-static ditto_status use_slices(void *context, const struct dti_slices *const *of, uint32_t n)
-{
-    const struct slices_user *user = context;
-    const ditto_slices **in = malloc(n * sizeof(void *));
-    if (in == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the rows of %u replicas", n);
-    for (uint32_t r = 0; r < n; r++)
-        in[r] = &of[r]->in;
-    ditto_status status = user->use(user->context, in, n);
-    free(in);
-    return status;
-}
-
-bool dti_sync_has_hosts(const struct dti_replica *self)
-{
-    return self->sync->hosts != NULL;
-}
-
-ditto_status dti_gather_slices(struct dti_replica *self, const struct dti_joint_work *request,
-                               dti_use_slices *use, void *context)
-{
-    struct dti_slices own = { .in = *(const ditto_slices *)request->contributed };
-    struct dti_call call = { .name = request->name,
-                             .object = request->object,
-                             .root = DTI_NO_ROOT,
-                             .pattern = DTI_PATTERN_SLICES,
-                             .dtype = (uint8_t)own.in.dtype,
-                             .count = own.in.row_count,
-                             .element_bytes = ditto_dtype_bytes(own.in.dtype),
-                             .hash = request->hash,
-                             .more = &own };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
-    struct slices_user user = { use, context };
-    DTI_TRY(dti_check_outside_function(self, request->name));
-    struct dti_fenv saved = dti_fenv_enter();
-    dti_call_begins(self, &call);
-    ditto_status status = dti_slices_on_hosts(self, &call, use_slices, &user, &deadline);
-    dti_call_ends(self, &call);
-    dti_fenv_leave(saved);
-    return status;
 }
 
 ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,

@@ -5,9 +5,10 @@
  * gives the sums of its replicas to all hosts. */
 #include "base/errors/status.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/block_sum.h"
 #include "sync/algorithms/collective.h"
-#include "replicas/team/team.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/hosts/gather.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"

@@ -2,8 +2,10 @@
  * replicas of this host to the last. See hosts.h. */
 #include "base/numbers/checksum.h"
 #include "base/waiting/stop.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/hosts/gather.h"
 #include "sync/hosts/started.h"
 #include "sync/meeting/access.h"

@@ -4,7 +4,7 @@
 #include "base/text/text.h"
 #include "replicas/team/team.h"
 #include "sync/hosts/gather.h"
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 #include <string.h>
 

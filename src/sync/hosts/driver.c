@@ -14,7 +14,7 @@
 #include "replicas/team/team.h"
 #include "sync/hosts/hosts.h"
 #include "sync/hosts/started.h"
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 enum { NOTHING, POSTED, RUNNING, DONE };
 

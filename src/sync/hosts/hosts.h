@@ -187,29 +187,7 @@ const void *dti_hosts_note(const struct dti_hosts *hosts, uint32_t host, size_t 
 struct dti_text;
 void dti_hosts_describe(const struct dti_hosts *hosts, const struct dti_tree *tree, struct dti_text *text);
 
-/* -- The replica's own thread, in a collective -- */
-
-/* Executes a collective over all hosts. Accepts the patterns that dti_collective accepts, and NOTHING. */
-ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
-                                     const struct dti_target *target, struct dti_deadline *deadline);
-
-/* The collective of ditto_exchange (exchange_on_hosts.c). */
-struct dti_exchange_list;
-ditto_status dti_exchange_on_hosts(struct dti_replica *self, const struct dti_call *call,
-                                   const struct dti_exchange_list *list, struct dti_deadline *deadline);
 void dti_hosts_exchange_free(ditto_cluster *cluster, struct dti_hosts_exchange *exchange);
-
-/* Gives the slices of each replica to all (slices_on_hosts.c). The call's `more` are those of this one
- * (slices.h). Each replica then calls `use` with the slices of all n replicas. */
-struct dti_slices;
-typedef ditto_status dti_slices_use(void *context, const struct dti_slices *const *of, uint32_t n);
-ditto_status dti_slices_on_hosts(struct dti_replica *self, const struct dti_call *call, dti_slices_use *use,
-                                 void *context, struct dti_deadline *deadline);
-
-/* The collective of ditto_block_sum (block_sum_on_hosts.c). */
-struct dti_block_row;
-ditto_status dti_block_sum_on_hosts(struct dti_block_row *row, const struct dti_call *call,
-                                    struct dti_deadline *deadline);
 
 /* -- for the files of this folder -- */
 

@@ -5,6 +5,7 @@
 #include "base/errors/status.h"
 #include "replicas/memory/arena.h"
 #include "sync/algorithms/collective.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/algorithms/slices.h"
 #include "sync/hosts/gather.h"
 #include "sync/meeting/access.h"

@@ -4,6 +4,7 @@
  * that is moved. Every host combines all parts, or hosts combine what they pass on (combined.c), so no second
  * message is needed. The results stand one segment after the other, each at a multiple of 16 bytes, and so do
  * the data behind a header. */
+#include "base/errors/status.h"
 #include "sync/algorithms/flow.h"
 #include "sync/hosts/hosts.h"
 

@@ -3,6 +3,7 @@
 #include "base/waiting/stop.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/hosts/hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/pending/pending.h"
@@ -269,7 +270,7 @@ static bool carry_out_next(struct dti_sync *sync)
 {
     struct dti_started *s = sync->started;
     ditto_status status = DITTO_PENDING;
-    if (!dti_access_begin_on(&s->accessing, dti_team_replica(sync->team, 0)->stop))
+    if (!dti_access_begin_on(&sync->caller_accessing, dti_team_replica(sync->team, 0)->stop))
         return false;
     /* acquire: pairs with the release in dti_started_renew, before which the entries were cleared. */
     uint64_t number = atomic_load_explicit(&s->carried, memory_order_acquire) + 1;
@@ -278,7 +279,7 @@ static bool carry_out_next(struct dti_sync *sync)
         status = carry_out(sync, number, DITTO_FOREVER);
         dti_public_leave(&outer);
     }
-    dti_access_end_on(&s->accessing);
+    dti_access_end_on(&sync->caller_accessing);
     return status == DITTO_OK;
 }
 

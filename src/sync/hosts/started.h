@@ -28,7 +28,7 @@
 #include <ditto/pending.h>
 
 #include "sync/hosts/shares.h"
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 struct dti_hosts_call;
 struct dti_hosts;
@@ -52,10 +52,7 @@ struct dti_started {
 
     struct dti_shared_step step;
 
-    /* 1 while a caller that only waits uses buffers of the replicas, as `accessing` of a replica. */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t accessing;
-
-    /* Of that caller. */
+    /* Of a caller that only waits. */
     struct dti_workspace workspace;
 };
 
@@ -74,18 +71,6 @@ void dti_started_free(struct dti_sync *sync);
 /* While all replicas are parked: forgets all operations, after their entries have been cleared.
  * sync->started may be NULL. */
 void dti_started_renew(struct dti_sync *sync);
-
-/* -- The replica's own thread -- */
-/* Called after operation `number` has been announced. */
-void dti_started_announced(struct dti_replica *self, uint64_t number);
-
-/* Works on operation `number`, which all replicas of this host have announced. Returns true if it has been
- * carried out. If it has failed, the run has been stopped. */
-bool dti_started_work_on(struct dti_replica *self, uint64_t number);
-
-/* The limit of a wait for operation `number` has passed. Returns true if the driver will end it: then it
- * either carries it out, or stops the run. Returns false if the driver is not in a call of ditto. */
-bool dti_started_give_up(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline);
 
 /* -- The driver -- */
 /* The caller of a run that only waits calls it whenever it looks whether the run has ended. */

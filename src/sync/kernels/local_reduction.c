@@ -1,6 +1,8 @@
-/* src/sync/kernels/local_reduction.c - reductions by one thread, and the check of dtype and op. */
+/* src/sync/kernels/local_reduction.c - reductions by one thread, and the check of dtype and op. See
+ * local_reduction.h. */
+#include "sync/kernels/local_reduction.h"
+#include "base/errors/status.h"
 #include "sync/kernels/reduction.h"
-#include "sync/sync.h"
 
 #include <stdlib.h>
 #include <string.h>

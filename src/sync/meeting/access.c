@@ -3,8 +3,7 @@
 #include "sync/meeting/access.h"
 #include "base/errors/status.h"
 #include "base/waiting/stop.h"
-#include "sync/hosts/started.h"
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 #include <sched.h>
 #include <string.h>
@@ -65,8 +64,7 @@ ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status)
             last = i;
             sched_yield();
         }
-    while (sync->started != NULL &&
-           atomic_load_explicit(&sync->started->accessing, memory_order_acquire) != 0 && /* O1 */
+    while (atomic_load_explicit(&sync->caller_accessing, memory_order_acquire) != 0 && /* O1 */
            !dti_replica_is_forked(self))
         sched_yield();
     if (waited >= LONG_NS)

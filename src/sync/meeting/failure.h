@@ -2,7 +2,7 @@
 #ifndef DTI_FAILURE_H
 #define DTI_FAILURE_H
 
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 /* The capacity of a text that describes one call, and of one that describes the missing replicas. A message
  * has 512 bytes. */

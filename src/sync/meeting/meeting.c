@@ -2,10 +2,10 @@
 #include "sync/meeting/meeting.h"
 #include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
-#include "sync/algorithms/exchange.h"
+#include "replicas/team/team.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
-#include "sync/pending/pending.h"
+#include "sync/meeting/pending_ring.h"
 
 #include <sched.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /* src/sync/pending/pending.c - works on started operations and consumes them in order. See pending.h. */
 #include "sync/pending/pending.h"
 #include "base/waiting/stop.h"
+#include "replicas/team/team.h"
+#include "sync/algorithms/choose_algorithm.h"
 #include "sync/algorithms/flow.h"
-#include "sync/hosts/started.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
-#include "sync/plans/choose_algorithm.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* src/sync/pending/pending_start.c - starts operations in a free entry of the ring. See pending.h. */
-#include "replicas/team/recorder.h"
 #include "base/waiting/stop.h"
+#include "replicas/team/recorder.h"
 #include "replicas/team/team.h"
-#include "sync/hosts/started.h"
+#include "sync/algorithms/choose_algorithm.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
-#include "sync/plans/choose_algorithm.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
 #include "replicas/team/team.h"
-#include "sync/hosts/started.h"
+#include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"

@@ -34,23 +34,4 @@ void dti_tuning_fill(ditto_tuning *tuning, const ditto_tuning *from);
 /* The numbers that are used where nothing is measured, for example if replicas share PUs. */
 extern const struct dti_tuning dti_tuning_usual;
 
-/* -- Measuring. Cross-replica context, between dti_cross_enter and dti_cross_leave -- */
-
-struct dti_sync;
-struct dti_team;
-
-/* Measures hops of a cache line between neighbours, at each distance that occurs. For each distance it makes
- * 200 hops there and back, or as many as half a millisecond allows. Does nothing if there is one replica, or
- * if replicas share PUs, because the time of a hop then depends on the scheduler. Fails with NO_MEMORY. */
-ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape,
-                              struct dti_costs *costs);
-
-/* Sets the thresholds in *tuning that it can find out. If there are several replicas that do not share PUs,
- * it executes collectives with both algorithms for small_bytes and, if there are several groups, for
- * hierarchical_bytes, on data that has to move, which takes a few milliseconds. stream_bytes is not measured,
- * because filling the caches takes longer. It is three eighths of the last-level caches, so that results and
- * sources together fill three quarters of them. Sets *in_time to false if the machine was too busy to
- * measure. Fails with NO_MEMORY. */
-ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning, bool *in_time);
-
 #endif

@@ -1,6 +1,7 @@
 /* src/values/reductions/axes.c - reductions along axes, see axes.h. */
 #include "values/reductions/axes.h"
 #include "base/types/convert.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
 

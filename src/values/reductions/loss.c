@@ -1,5 +1,6 @@
 /* src/values/reductions/loss.c - average losses and regularization, see include/ditto/loss.h. */
 #include "base/types/convert.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
 

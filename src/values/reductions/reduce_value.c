@@ -1,6 +1,7 @@
 /* src/values/reductions/reduce_value.c - reduces a value over replicas, and along axes. */
 #include "base/numbers/checksum.h"
 #include "base/types/convert.h"
+#include "sync/kernels/local_reduction.h"
 #include "values/reductions/axes.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"

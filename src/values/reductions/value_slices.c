@@ -3,6 +3,7 @@
  * several hosts each host does it, with the slices of all. */
 #include "base/numbers/checksum.h"
 #include "sync/hosts/cross.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/kernels/merge_rows.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"

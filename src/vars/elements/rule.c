@@ -1,6 +1,7 @@
 /* src/vars/elements/rule.c - elementwise updates. Sums, products, minima and maxima use the kernels of the
  * reductions. Differences and quotients are computed here. Quotients of complex numbers are in quotient.c.
  * All functions are pure. */
+#include "sync/kernels/local_reduction.h"
 #include "sync/sync.h"
 #include "vars/elements/elements.h"
 

@@ -1,4 +1,5 @@
 /* src/vars/elements/spread.c - divides a value into parts that add up to it; see elements.h. */
+#include "sync/kernels/local_reduction.h"
 #include "sync/sync.h"
 #include "vars/elements/elements.h"
 

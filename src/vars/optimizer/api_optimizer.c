@@ -2,6 +2,7 @@
  * arguments and the context, and then call the functions of optimizer.h. */
 #include "base/numbers/checksum.h"
 #include "sync/hosts/cross.h"
+#include "sync/kernels/local_reduction.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
 

@@ -13,6 +13,7 @@
  * host computes the norm by itself. Without clipping the gradients are reduced only for this, one variable
  * after the other (dti_share_result). */
 #include "replicas/memory/remote_memory.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"

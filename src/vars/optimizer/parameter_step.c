@@ -6,6 +6,7 @@
  * updates its share of the items. */
 #include "base/observe.h"
 #include "replicas/memory/remote_memory.h"
+#include "sync/kernels/local_reduction.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/parameters/parameter.h"
 

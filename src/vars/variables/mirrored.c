@@ -2,6 +2,7 @@
  * the values of the replicas and applies the result once to every copy. A write in cross-replica context
  * applies one value to every copy. */
 #include "replicas/memory/remote_memory.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "vars/vars.h"
 

@@ -1,6 +1,7 @@
 /* src/vars/variables/sync_on_read.c - sync-on-read variables (DITTO_ON_READ). Each replica writes its own
  * component, and a read in cross-replica context aggregates the components. */
 #include "sync/hosts/cross.h"
+#include "sync/kernels/local_reduction.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>

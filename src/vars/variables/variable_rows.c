@@ -5,10 +5,11 @@
  * replicas in the order of their concatenation, and applies those that change its rows. If the variable
  * aggregates by ONLY_FIRST_REPLICA, only the slices of replica 0 are checked and applied. Therefore the
  * slices of a row are applied in order, and no row has two writers. */
+#include "vars/variables/variable_rows.h"
+#include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
 #include "vars/parameters/parameter.h"
-#include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
 #include <string.h>

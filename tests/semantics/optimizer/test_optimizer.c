@@ -1,8 +1,9 @@
 /* tests/semantics/optimizer/test_optimizer.c - ditto_apply: compares every rule with its formula, element by
  * element, on variables with shared copies, with shards, and with a copy for each replica. Also tests slots,
  * options and errors. */
-#include "support/as_hosts.h"
 #include "semantics/optimizer/train_variables.h"
+#include "support/as_hosts.h"
+#include "sync/kernels/kernel.h"
 
 #include <math.h>
 

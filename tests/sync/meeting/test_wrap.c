@@ -4,8 +4,8 @@
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
+#include "sync/meeting/sync_state.h"
 #include "sync/pending/pending.h"
-#include "sync/sync_state.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

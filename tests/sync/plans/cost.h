@@ -5,7 +5,7 @@
 #ifndef DTI_COST_H
 #define DTI_COST_H
 
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 /* Returns how many words of other replicas replica `self` waits for in one meeting with these rounds
  * (hops_near and hops_far). The other counters are 0. */

@@ -5,8 +5,8 @@
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
+#include "sync/algorithms/choose_algorithm.h"
 #include "sync/kernels/reduction.h"
-#include "sync/plans/choose_algorithm.h"
 #include "sync/sync.h"
 
 #include <math.h>

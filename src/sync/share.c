@@ -1,4 +1,4 @@
-/* src/sync/algorithms/share.c - divides work on memory between all replicas, see sync.h. */
+/* src/sync/share.c - divides work on memory between all replicas, see sync.h. */
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
 

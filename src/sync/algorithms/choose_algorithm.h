@@ -1,11 +1,11 @@
-/* src/sync/plans/choose_algorithm.h - chooses the algorithm of a collective.
+/* src/sync/algorithms/choose_algorithm.h - chooses the algorithm of a collective.
  *
  * The choice is a pure function of the call, the team and its tuning, so that all replicas choose the
  * same. */
 #ifndef DTI_CHOOSE_ALGORITHM_H
 #define DTI_CHOOSE_ALGORITHM_H
 
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 enum dti_algorithm {
     /* One meeting. Payloads are in the mailboxes. Each replica reads what it needs from there, or, if the

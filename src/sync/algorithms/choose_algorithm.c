@@ -1,5 +1,5 @@
-/* src/sync/plans/choose_algorithm.c - chooses the algorithm of a call. Pure. */
-#include "sync/plans/choose_algorithm.h"
+/* src/sync/algorithms/choose_algorithm.c - chooses the algorithm of a call. Pure. */
+#include "sync/algorithms/choose_algorithm.h"
 #include "sync/algorithms/flow.h"
 
 static size_t list_bytes(const struct dti_call *call)

@@ -1,12 +1,9 @@
-/* src/sync/algorithms/target.c - reductions whose results go to a target instead of the callers' buffers, and
- * joint work. */
+/* src/sync/target_reduction.c - reductions whose results go to a target instead of the callers' buffers. */
 #include "base/numbers/checksum.h"
-#include "hosts/function.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/exchange.h"
-#include "sync/call_arguments.h"
-#include "sync/meeting/access.h"
 #include "sync/pending/pending.h"
+#include "sync/sync.h"
 
 static struct dti_call call_of(const struct dti_target_reduction *targeted)
 {
@@ -40,24 +37,6 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
     ditto_status status = dti_collective(self, &call, targeted->target, &deadline);
     *calling = NULL;
     return status;
-}
-
-ditto_status dti_share_result(struct dti_replica *self, const struct dti_shared_result *shared)
-{
-    struct dti_call call = { .name = shared->name,
-                             .object = shared->object,
-                             .count = shared->count,
-                             .element_bytes = ditto_dtype_bytes(shared->dtype),
-                             .root = shared->op != 0 ? DTI_NO_ROOT : 0,
-                             .pattern = shared->op != 0 ? DTI_PATTERN_ALL_REDUCE : DTI_PATTERN_BROADCAST,
-                             .dtype = (uint8_t)shared->dtype,
-                             .op = (uint8_t)shared->op,
-                             .hash = shared->hash,
-                             .src = shared->op != 0 ? shared->src : shared->dst,
-                             .dst = shared->dst };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
-    DTI_TRY(dti_check_outside_function(self, shared->name));
-    return dti_collective(self, &call, NULL, &deadline);
 }
 
 ditto_status dti_target_reduction_start(struct dti_replica *self, const struct dti_target_reduction *targeted,
@@ -114,50 +93,4 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
         dti_tree_part(grains, sync->num_replicas, i, 1, &from, &to);
         report_grains(&flow, from, to, i, report, context);
     }
-}
-
-/* -- joint work -- */
-
-uint64_t dti_sync_function(const struct dti_replica *self, const void *function)
-{
-    return self->sync->hosts == NULL ? (uint64_t)(uintptr_t)function : dti_function_hash(function);
-}
-
-struct joint_call {
-    const struct dti_joint_work *request;
-    const void *contributed[DITTO_MAX_REPLICAS];
-};
-
-static ditto_status work_with_access(struct dti_replica *self, uint32_t seq, void *context)
-{
-    struct joint_call *joint = context;
-    for (uint32_t i = 0; i < self->num_replicas; i++)
-        joint->contributed[i] = dti_call_of(self->sync, i, seq)->more;
-    if (joint->request->calls)
-        dti_access_end(self);
-    return joint->request->work(self, joint->contributed, joint->request->context);
-}
-
-ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request)
-{
-    struct joint_call joint = { .request = request };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
-    struct dti_call call = { .name = request->name,
-                             .object = request->object,
-                             .root = DTI_NO_ROOT,
-                             .pattern = DTI_PATTERN_NOTHING,
-                             .hash = request->hash,
-                             .more = request->contributed };
-    DTI_TRY(dti_check_outside_function(self, request->name));
-    if (!request->each_host)
-        DTI_TRY(dti_team_check_one_host(self->team, request->name));
-    const char **calling = &self->sync->state[self->index].calling;
-    struct dti_fenv saved = dti_fenv_enter();
-    dti_call_begins(self, &call);
-    *calling = request->calls ? request->name : NULL;
-    ditto_status status = dti_collective_with_access(self, &call, work_with_access, &joint, &deadline);
-    *calling = NULL;
-    dti_call_ends(self, &call);
-    dti_fenv_leave(saved);
-    return status;
 }

@@ -1,4 +1,4 @@
-/* src/sync/sync_state.h - the state of a team's collectives, both per replica and shared. */
+/* src/sync/meeting/sync_state.h - the state of a team's collectives, both per replica and shared. */
 #ifndef DTI_SYNC_STATE_H
 #define DTI_SYNC_STATE_H
 
@@ -98,7 +98,7 @@ struct dti_workspace {
 #define DTI_WORKSPACE_BYTES (DTI_MOST_WIDENING * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES))
 _Static_assert(DTI_PAYLOAD_BYTES <= DTI_TILE_BYTES, "a workspace must hold the accumulators of a payload");
 
-struct dti_pending_ring;     /* pending.h */
+struct dti_pending_ring;     /* pending_ring.h */
 struct dti_exchange_buffers; /* exchange.c */
 struct dti_helper_work;      /* helper_work.c */
 struct dti_known_calls;      /* known_calls.h */
@@ -232,6 +232,9 @@ struct dti_sync {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t release;
 
+    /* Over several hosts, 1 while a caller that only waits uses buffers of the replicas (access.h). */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t caller_accessing;
+
     /* In a meeting by counter, the result that the last replica to arrive has combined. All replicas read it
      * before they arrive again. This pointer and the members below are constant while the team runs. */
     alignas(DTI_CACHE_LINE_PAIR) unsigned char *result;
@@ -264,6 +267,11 @@ struct dti_sync {
     char *diagnosis;
 };
 
+static inline struct dti_replica_state *dti_replica_state_of(const struct dti_replica *self)
+{
+    return &self->sync->state[self->index];
+}
+
 static inline size_t dti_diagnosis_bytes(uint32_t replicas)
 {
     return 128 + 128 * (size_t)replicas;
@@ -289,6 +297,11 @@ ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *wor
 /* Frees what dti_workspace_make has allocated, also if that has failed. Any thread, when the replica does not
  * use it. */
 void dti_workspace_free(struct dti_replica *r, struct dti_workspace *workspace);
+
+/* Calls refresh(word, number) for each word of the replica's buffers for exchanges (algorithms/exchange.c).
+ * Must be called on the replica's own thread. */
+void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t number,
+                                  void (*refresh)(_Atomic uint64_t *word, uint32_t number));
 
 /* True if the two replicas are in different groups (groups.h). */
 static inline bool dti_is_far(const struct dti_sync *sync, uint32_t a, uint32_t b)

@@ -1,4 +1,5 @@
-/* src/sync/plans/calibrate.c - short measurements that are made when a strategy is created. */
+/* src/sync/calibrate.c - see calibrate.h. */
+#include "sync/calibrate.h"
 #include "replicas/memory/arena.h"
 #include "replicas/placement/placement.h"
 #include "replicas/team/team.h"
