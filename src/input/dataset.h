@@ -17,7 +17,7 @@
 #include <ditto/dataset.h>
 
 #include "base/text/text.h"
-#include "base/text/bytes.h"
+#include "base/types/bytes.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
 #include <ditto/distribute.h>
 
 #include "base/errors/status.h"
+#include "base/types/bytes.h"
 #include "base/waiting/gate.h"
-#include "base/text/bytes.h"
 #include "replicas/team/replica.h"
 
 struct dti_input_plan;

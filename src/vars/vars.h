@@ -211,9 +211,22 @@ static inline void dti_variable_release(struct dti_variable_use *use)
         dti_variable_leave(use);
 }
 
+/* -- Optimizers (optimizer/started_step.c, optimizer/optimizer.c) -- */
+
 /* Returns INVALID if the replica has started a step of an optimizer and not finished it. The message begins
  * with `what`. */
 ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *what);
+
+/* Returns INVALID if the replica has started a step that updates the variable, or the variable of this slot,
+ * and not finished it. */
+ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v);
+
+/* Tells all optimizers of v that v->may_differ has changed, because the copies that an optimizer writes
+ * depend on it. The caller is a thread that has the turn, or a replica in a run, and no replica is in
+ * ditto_apply. */
+void dti_optimizers_see_copies(const ditto_variable *v);
+
+/* -- Pieces and copies -- */
 
 /* Returns DITTO_ERR_UNSUPPORTED if the variable has several pieces, because then no component is contiguous
  * in memory. The message begins with `what`, which names the operation that was asked for. */

@@ -15,7 +15,7 @@
 #ifndef DTI_ROWS_OF_HOSTS_H
 #define DTI_ROWS_OF_HOSTS_H
 
-#include "base/text/bytes.h"
+#include "base/types/bytes.h"
 
 #include <pthread.h>
 #include <stddef.h>

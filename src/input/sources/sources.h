@@ -1,5 +1,4 @@
-/* src/input/sources/sources.h - makes datasets that are sources. src/input/api_source.c has checked the
- * arguments. */
+/* src/input/sources/sources.h - makes datasets that are sources. api_source.c has checked the arguments. */
 #ifndef DTI_SOURCES_H
 #define DTI_SOURCES_H
 

@@ -1,5 +1,5 @@
-/* src/input/transforms/transforms.h - makes datasets from datasets. src/input/api_transform.c has
- * checked the arguments. */
+/* src/input/transforms/transforms.h - makes datasets from datasets. api_transform.c has checked the
+ * arguments. */
 #ifndef DTI_TRANSFORMS_H
 #define DTI_TRANSFORMS_H
 

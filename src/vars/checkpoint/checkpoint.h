@@ -4,8 +4,8 @@
 #define DTI_CHECKPOINT_H
 
 #include "base/waiting/gate.h"
-#include "vars/checkpoint/contents.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
+#include "vars/checkpoint/files/contents.h"
 
 /* Plans a save. Checks the options, and fills `contents` with an entry for each variable and for each piece
  * of the program's own data, without the values. After DITTO_OK the caller frees the contents and *variable,

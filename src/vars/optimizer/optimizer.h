@@ -174,10 +174,6 @@ ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, doubl
 /* Returns INVALID if the replica has started a step of the optimizer and not finished it. */
 ditto_status dti_step_check_none(const struct dti_replica *self, const ditto_optimizer *o);
 
-/* Returns INVALID if the replica has started a step that updates the variable, or the variable of this slot,
- * and not finished it. */
-ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v);
-
 /* Returns INVALID if the replica has started a step of another optimizer that updates one of the variables
  * [first, first + count) of o, and not finished it. */
 ditto_status dti_step_check_others(const struct dti_replica *self, const ditto_optimizer *o, uint32_t first,
@@ -196,11 +192,6 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
 /* Destroys the optimizer. Returns DITTO_ERR_BUSY if a call on it or on one of its slots has not
  * returned. */
 ditto_status dti_optimizer_destroy(ditto_optimizer *o);
-
-/* Recomputes copies_of_item of all optimizers that update v. It must be called after v->may_differ has
- * changed, because the copies that an optimizer writes depend on it. The caller is a thread that has the
- * turn, or a replica in a run, and no replica is in ditto_apply. */
-void dti_optimizers_see_copies(const ditto_variable *v);
 
 /* Allocates the sums of squares that the norm is computed from. Returns DITTO_ERR_NO_MEMORY. In clip.c. */
 ditto_status dti_clip_make(ditto_optimizer *o);

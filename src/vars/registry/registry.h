@@ -3,7 +3,7 @@
 #ifndef DTI_REGISTRY_H
 #define DTI_REGISTRY_H
 
-#include "vars/optimizer/optimizer.h"
+#include "vars/vars.h"
 
 /* A value that was restored before its variable was created. */
 struct dti_waiting_value {

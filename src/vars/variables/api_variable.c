@@ -1,9 +1,8 @@
 /* src/vars/variables/api_variable.c - the public functions of include/ditto/variable.h. They check their
  * arguments and the context, and then call the functions of vars.h. */
+#include "sync/hosts/cross.h"
 #include "vars/parameters/parameter.h"
 #include "vars/variables/copies.h"
-#include "vars/optimizer/optimizer.h"
-#include "sync/hosts/cross.h"
 #include "vars/vars.h"
 
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "vars/variables/copies.h"
 #include "replicas/memory/remote_memory.h"
 #include "sync/hosts/cross.h"
-#include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* tests/vars/checkpoint/test_contents.c - checks which names can be saved in one checkpoint. */
 #include "support/support.h"
 
-#include "vars/checkpoint/contents.h"
+#include "vars/checkpoint/files/contents.h"
 
 enum { NAMES = 5, LENGTH = 5 };
 

@@ -2,7 +2,7 @@
  * checkpoint_files.h. */
 #include "base/errors/status.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
-#include "vars/checkpoint/hdf5/little_endian.h"
+#include "vars/checkpoint/files/little_endian.h"
 
 #include <errno.h>
 #include <fcntl.h>

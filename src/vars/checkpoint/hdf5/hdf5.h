@@ -15,7 +15,7 @@
 #ifndef DTI_HDF5_H
 #define DTI_HDF5_H
 
-#include "vars/checkpoint/contents.h"
+#include "vars/checkpoint/files/contents.h"
 
 /* The bytes between the user block and the values. */
 struct dti_skeleton {

@@ -1,7 +1,7 @@
 /* src/vars/checkpoint/hdf5/hdf5_format.c - encodes datatypes; see hdf5_format.h. */
 #include "vars/checkpoint/hdf5/hdf5_format.h"
 #include "base/types/types.h"
-#include "vars/checkpoint/hdf5/little_endian.h"
+#include "vars/checkpoint/files/little_endian.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
+#include "vars/checkpoint/files/little_endian.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
 #include "vars/checkpoint/hdf5/hdf5_format.h"
-#include "vars/checkpoint/hdf5/little_endian.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* src/base/text/bytes.c - writes and reads states as bytes; see bytes.h. */
-#include "base/text/bytes.h"
+/* src/base/types/bytes.c - writes and reads states as bytes; see bytes.h. */
+#include "base/types/bytes.h"
 #include "base/errors/status.h"
 
 #include <stdlib.h>

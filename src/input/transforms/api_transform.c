@@ -1,4 +1,5 @@
-/* src/input/api_transform.c - the functions of include/ditto/transform.h, which check their arguments. */
+/* src/input/transforms/api_transform.c - the functions of include/ditto/transform.h, which check their
+ * arguments. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/dataset.h"

@@ -1,4 +1,4 @@
-/* src/vars/checkpoint/contents.h - the contents of a checkpoint without the bytes of its values. */
+/* src/vars/checkpoint/files/contents.h - the contents of a checkpoint without the bytes of its values. */
 #ifndef DTI_CONTENTS_H
 #define DTI_CONTENTS_H
 

@@ -1,6 +1,6 @@
-/* src/vars/checkpoint/contents.c - lists, checks, sorts and compares the contents of checkpoints; see
+/* src/vars/checkpoint/files/contents.c - lists, checks, sorts and compares the contents of checkpoints; see
  * contents.h. */
-#include "vars/checkpoint/contents.h"
+#include "vars/checkpoint/files/contents.h"
 #include "base/errors/status.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* src/vars/checkpoint/hdf5/little_endian.h - writes and reads little-endian numbers of 1 to 8 bytes. */
+/* src/vars/checkpoint/files/little_endian.h - writes and reads little-endian numbers of 1 to 8 bytes. */
 #ifndef DTI_LITTLE_ENDIAN_H
 #define DTI_LITTLE_ENDIAN_H
 

@@ -1,4 +1,4 @@
-/* src/vars/parameters/api_parameter.c - the public functions of include/ditto/parameter.h. They check their
+/* src/vars/variables/api_parameter.c - the public functions of include/ditto/parameter.h. They check their
  * arguments and the context. */
 #include "vars/parameters/parameter.h"
 #include "vars/variables/variable_rows.h"

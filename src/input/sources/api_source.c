@@ -1,4 +1,4 @@
-/* src/input/api_source.c - the functions of include/ditto/source.h, which check their arguments. */
+/* src/input/sources/api_source.c - the functions of include/ditto/source.h, which check their arguments. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/dataset.h"

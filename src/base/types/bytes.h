@@ -1,4 +1,4 @@
-/* src/base/text/bytes.h - writes a state as bytes and reads it back. Numbers are written in LEB128, in which
+/* src/base/types/bytes.h - writes a state as bytes and reads it back. Numbers are written in LEB128, in which
  * small numbers take few bytes. */
 #ifndef DTI_BYTES_H
 #define DTI_BYTES_H
