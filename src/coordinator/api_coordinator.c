@@ -6,6 +6,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/remote.h"
 #include "input/input.h"
+#include "replicas/team/turn.h"
 #include "values/values.h"
 
 /* -- functions with names -- */

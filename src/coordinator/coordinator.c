@@ -4,6 +4,8 @@
 #include "base/waiting/fork.h"
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/stopping.h"
 
 #include <sched.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/errors/user_call.h"
 #include "coordinator/coordinator.h"
 #include "input/input.h"
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "replicas/team/replica.h"
 #include "values/values.h"
 

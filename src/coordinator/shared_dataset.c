@@ -20,7 +20,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/shared_pass.h"
 #include "input/input.h"
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "replicas/team/recorder.h"
 #include "replicas/team/replica.h"
 

@@ -6,6 +6,7 @@
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
 #include "replicas/team/replica.h"
+#include "replicas/team/turn.h"
 #include "values/values.h"
 
 #include <stdio.h>

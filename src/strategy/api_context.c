@@ -1,4 +1,5 @@
 /* src/strategy/api_context.c - the functions of include/ditto/context.h. */
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 #include "vars/vars.h"
 

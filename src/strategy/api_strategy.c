@@ -1,6 +1,8 @@
 /* src/strategy/api_strategy.c - the functions of include/ditto/strategy.h, which check their arguments and
  * context, and ditto_strategy_diagnose. */
 #include "replicas/placement/placement.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 #include "sync/hosts/hosts.h"
 #include "sync/sync.h"

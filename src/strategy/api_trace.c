@@ -1,6 +1,7 @@
 /* src/strategy/api_trace.c - the functions of include/ditto/trace.h, which check their arguments and
  * context. */
 #include "replicas/team/recorder.h"
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 
 #include <errno.h>

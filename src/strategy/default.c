@@ -5,7 +5,9 @@
  * calls of all threads. Each thread that asks for its replica gets its own team, so that the collectives of
  * threads do not wait for each other. The team is destroyed when the thread ends. Replica calls that access
  * the variables, which all threads share, take the turn (DTI_USE_OWN_VARIABLE). */
+#include "replicas/jobs/team_life.h"
 #include "replicas/machine/topology.h"
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 #include "sync/sync.h"
 

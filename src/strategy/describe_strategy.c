@@ -1,11 +1,13 @@
 /* src/strategy/describe_strategy.c - describes a strategy: where its replicas were placed, and where the
  * system reports that they are. */
+#include "base/waiting/run_delay.h"
 #include "replicas/helpers/crew.h"
+#include "replicas/helpers/remote_memory.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
-#include "base/waiting/run_delay.h"
-#include "replicas/memory/remote_memory.h"
 #include "replicas/placement/placement.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 #include "sync/hosts/hosts.h"
 #include "vars/vars.h"

@@ -5,6 +5,8 @@
  * strategy with its replicas. The coordinator (src/coordinator) executes functions on the workers. */
 #include "replicas/machine/numa_node.h"
 #include "replicas/placement/placement.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* src/strategy/scope.c - enters and leaves a strategy's scope on the calling thread. */
 #include "replicas/machine/affinity.h"
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 
 #include <stdlib.h>

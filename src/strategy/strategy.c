@@ -1,9 +1,12 @@
 /* src/strategy/strategy.c - creates and destroys strategies. */
 #include "strategy/strategy.h"
-#include "replicas/machine/numa_node.h"
 #include "base/numbers/checksum.h"
+#include "replicas/jobs/team_life.h"
+#include "replicas/machine/numa_node.h"
 #include "replicas/machine/topology.h"
 #include "replicas/placement/placement.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/hosts.h"
 #include "values/values.h"
 #include "vars/vars.h"

@@ -3,7 +3,7 @@
 #include "base/errors/status.h"
 #include "base/numbers/fenv.h"
 #include "replicas/helpers/crew.h"
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "replicas/team/context.h"
 #include "replicas/team/replica.h"
 #include "sync/kernels/local_reduction.h"

@@ -1,5 +1,7 @@
 /* src/sync/api_tuning.c - the functions of include/ditto/tuning.h, and what
  * ditto_strategy_diagnose says about collectives. */
+#include "replicas/team/servers.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/choose_algorithm.h"
 #include "sync/meeting/failure.h"

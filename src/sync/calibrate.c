@@ -1,8 +1,8 @@
 /* src/sync/calibrate.c - see calibrate.h. */
 #include "sync/calibrate.h"
+#include "replicas/jobs/jobs.h"
 #include "replicas/memory/arena.h"
 #include "replicas/placement/placement.h"
-#include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/meeting/meeting.h"
 

@@ -1,4 +1,7 @@
 /* src/sync/share.c - divides work on memory between all replicas, see sync.h. */
+#include "replicas/jobs/jobs.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
 

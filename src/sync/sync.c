@@ -1,11 +1,13 @@
 /* src/sync/sync.c - creates, resets and destroys the state of a team's collectives. */
 #include "sync/sync.h"
+#include "replicas/jobs/jobs.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/stopping.h"
 #include "sync/algorithms/exchange.h"
 #include "sync/algorithms/helper_work.h"
 #include "sync/calibrate.h"
-#include "sync/known_calls.h"
 #include "sync/hosts/started.h"
+#include "sync/known_calls.h"
 #include "sync/pending/pending.h"
 
 #include <stdlib.h>

@@ -1,7 +1,9 @@
 /* src/values/api_value.c - the functions of include/ditto/value.h, which check their arguments and
  * context. */
-#include "sync/hosts/cross.h"
 #include "base/types/convert.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
+#include "sync/hosts/cross.h"
 #include "values/make_value.h"
 #include "values/values.h"
 #include "vars/vars.h"

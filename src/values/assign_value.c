@@ -1,4 +1,5 @@
 /* src/values/assign_value.c - writes a distributed value to a variable, see values.h. */
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "values/values.h"
 #include "vars/vars.h"

@@ -1,6 +1,9 @@
 /* src/values/make_value.c - making distributed values from functions, tensors, slices, and other values. */
 #include "values/make_value.h"
 #include "base/errors/user_call.h"
+#include "replicas/jobs/jobs.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "values/values.h"
 #include "vars/vars.h"
 

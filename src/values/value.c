@@ -1,5 +1,6 @@
 /* src/values/value.c - creates and releases values, checks them, and detaches them from a strategy that
  * is destroyed. */
+#include "replicas/team/turn.h"
 #include "values/values.h"
 #include "vars/vars.h"
 

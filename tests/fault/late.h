@@ -3,7 +3,8 @@
 #ifndef LATE_H
 #define LATE_H
 
-#include "replicas/team/team_private.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/team_state.h"
 #include "support/support.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* tests/fault/test_fork.c - children of a process that has strategies. In a child, a call on a strategy of
  * the parent returns DITTO_ERR_FORKED and never waits. A child can create its own strategies. It has a copy
  * of a queue of the parent, and can use it. */
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 #include "support/support.h"
 
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include "base/numbers/checksum.h"
 #include "input/distribute/iterator.h"
 #include "input/distribute/order.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
 #include "base/errors/status.h"
 #include "fault/late.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/team.h"
 #include "support/support.h"
 
 #include <errno.h>

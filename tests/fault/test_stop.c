@@ -3,6 +3,7 @@
  * messages are printed as a user reads them. It also has calls in the wrong context, and a destroy call
  * during a run. */
 #include "fault/late.h"
+#include "replicas/team/stopping.h"
 #include "support/support.h"
 #include "vars/vars.h"
 

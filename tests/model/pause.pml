@@ -1,4 +1,4 @@
-/* tests/model/pause.pml - runs inside runs (src/replicas/team/team.h, pause.c).
+/* tests/model/pause.pml - runs inside runs (src/replicas/jobs/jobs.h, pause.c).
  *
  * In a run all replicas meet. Replica 0 then works alone and posts runs of its own, while the others serve.
  * It ends the pause, and all continue. A second pause follows, and the run ends. A replica may fail in the

@@ -1,4 +1,4 @@
-/* tests/model/refuse.pml - the meeting before a pause fails for some replicas (src/replicas/team/pause.h).
+/* tests/model/refuse.pml - the meeting before a pause fails for some replicas (src/replicas/jobs/pause.h).
  *
  * Replica 0 begins the pause if its meeting succeeded. The others serve. If the run is stopped, they refuse
  * the pause and leave, unless replica 0 has begun it. A replica whose meeting fails by its own timeout stops

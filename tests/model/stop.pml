@@ -1,4 +1,4 @@
-/* tests/model/stop.pml - ending a run (src/base/waiting/stop.h, team.c).
+/* tests/model/stop.pml - ending a run (src/base/waiting/stop.h, src/replicas/team/stopping.c).
  *
  * Three replicas meet. Any of them may fail or return instead of arriving. A replica that waits looks at the
  * word of its peer, the stop word and the peer's done word.

@@ -5,7 +5,7 @@
 #include "numa/kernel_reports.h"
 
 #include "input/distribute/iterator.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 #include <dirent.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  * like test_numa_memory.c. */
 #include "numa/kernel_reports.h"
 
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 #include "vars/vars.h"
 
 /* -- Central storage -- */

@@ -3,7 +3,7 @@
 #include "support/as_hosts.h"
 #include "support/support.h"
 
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 #include <pthread.h>
 

@@ -1,9 +1,9 @@
 /* tests/support/support.c - see support.h. */
-#include "support/support.h"
 #include "support/as_hosts.h"
+#include "support/support.h"
 
 #include "hosts/header.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* src/base/waiting/stop.h - the word that ends a run early, and the one error that goes with it.
  *
- * Runs nest (team.h). An error ends the run in which it happened. When all replicas have returned from that
+ * Runs nest (jobs.h). An error ends the run in which it happened. When all replicas have returned from that
  * run, the thread that started it clears the stop, and the run around it continues. When the time of the
  * outermost run is over, or another host has failed, all runs end, and a thread that started an inner run
  * must not clear the stop.

@@ -2,7 +2,8 @@
  * arguments. The functions that make values are in src/strategy/runs/api_next_value.c. */
 #include "input/distribute/iterator.h"
 #include "input/input.h"
-#include "replicas/team/team.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 
 #include <stdlib.h>

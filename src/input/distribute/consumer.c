@@ -2,8 +2,10 @@
 #include "base/waiting/stop.h"
 #include "input/distribute/iterator.h"
 #include "input/input.h"
+#include "replicas/jobs/jobs.h"
 #include "replicas/team/recorder.h"
-#include "replicas/team/team.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 
 #include <string.h>
 

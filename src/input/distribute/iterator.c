@@ -1,8 +1,10 @@
 /* src/input/distribute/iterator.c - creates and destroys an iterator: pipelines, queues, producers. */
 #include "input/distribute/iterator.h"
 #include "input/input.h"
+#include "replicas/jobs/jobs.h"
 #include "replicas/memory/arena.h"
-#include "replicas/team/team.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 
 #include <stdlib.h>

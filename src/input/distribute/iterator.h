@@ -12,6 +12,7 @@
 #include "input/distribute/sequencer.h"
 #include "replicas/machine/mask.h"
 #include "replicas/team/dependent.h"
+#include "replicas/team/team.h"
 
 struct dti_producer {
     struct ditto_iterator *iterator;

@@ -7,7 +7,8 @@
 #include "replicas/placement/placement.h"
 #include "replicas/team/recorder.h"
 #include "replicas/team/replica.h"
-#include "replicas/team/team.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* src/replicas/helpers/device_tensor.c - copies a tensor or its blocks to devices. See device_tensor.h. */
 #include "replicas/helpers/device_tensor.h"
 #include "replicas/helpers/crew.h"
-#include "replicas/memory/remote_memory.h"
-#include "replicas/team/team.h"
+#include "replicas/helpers/remote_memory.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 
 #include <string.h>
 

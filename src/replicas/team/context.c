@@ -2,7 +2,7 @@
  * context. See context.h. */
 #include "replicas/team/context.h"
 #include "replicas/machine/affinity.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* src/replicas/team/dependent.c - adds, holds and destroys the dependents of a team, see dependent.h. */
 #include "replicas/team/dependent.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
+#include "replicas/team/turn.h"
 
 /* Enters the team's gate before the list of dependents is changed. Returns the gate to leave, which may be
  * closed.

@@ -1,6 +1,6 @@
 /* src/replicas/team/recorder.c - records and sums up trace events. See recorder.h. */
 #include "replicas/team/recorder.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* src/replicas/team/replica.h - a replica of a team, and what its own thread and its peers ask of it.
  *
- * The code is in team.c and team_access.c. */
+ * The code is in team_access.c and stopping.c. */
 #ifndef DTI_REPLICA_H
 #define DTI_REPLICA_H
 

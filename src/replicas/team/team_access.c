@@ -1,5 +1,8 @@
-/* src/replicas/team/team_access.c - what other modules may ask of a team, and keep on it (team.h). */
-#include "replicas/team/team_private.h"
+/* src/replicas/team/team_access.c - what other modules may ask of a team, and keep on it. See team.h. */
+#include "replicas/machine/affinity.h"
+#include "replicas/machine/limits.h"
+#include "replicas/memory/arena.h"
+#include "replicas/team/team_state.h"
 
 uint32_t dti_team_first_replica(const struct dti_team *team)
 {
@@ -70,11 +73,6 @@ bool dti_team_forked(const struct dti_team *team)
     return dti_process_differs(team->process);
 }
 
-bool dti_team_is_stopped(const struct dti_team *team)
-{
-    return dti_stopped(&team->stop);
-}
-
 bool dti_team_any_returned(const struct dti_team *team)
 {
     return atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
@@ -83,21 +81,6 @@ bool dti_team_any_returned(const struct dti_team *team)
 uint32_t dti_team_pauses(const struct dti_team *team)
 {
     return team->pauses;
-}
-
-bool dti_team_is_poisoned(const struct dti_team *team)
-{
-    return atomic_load_explicit(&team->poisoned, memory_order_relaxed);
-}
-
-void dti_team_poison(struct dti_team *team)
-{
-    atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
-}
-
-void dti_team_clear_poison(struct dti_team *team)
-{
-    atomic_store_explicit(&team->poisoned, false, memory_order_relaxed);
 }
 
 void dti_team_scope_entered(struct dti_team *team)
@@ -140,44 +123,6 @@ void dti_team_set_sync(struct dti_team *team, struct dti_sync *sync)
     team->sync = sync;
 }
 
-void dti_team_set_in_use(struct dti_team *team, bool (*is_in_use)(const void *argument), const void *argument)
-{
-    bool taken = dti_team_take_turn(team);
-    team->is_in_use = is_in_use;
-    team->in_use_argument = argument;
-    dti_team_give_turn(team, taken);
-}
-
-ditto_status dti_team_check_unused(const struct dti_team *team, const char *what, const char *name)
-{
-    if (dti_team_forked(team) || team->is_in_use == NULL || !team->is_in_use(team->in_use_argument))
-        return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_BUSY,
-        "functions of workers may be using the %s \"%s\": wait for them (ditto_coordinator_join), or "
-        "destroy the coordinator first",
-        what, name);
-}
-
-ditto_status dti_team_check_in_step(const struct dti_team *team)
-{
-    if (!team->options.idle)
-        return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                    "a strategy of kind DITTO_PARAMETER_SERVER has no replicas that work in step: schedule a "
-                    "function (ditto_coordinator_schedule), and use the replicas of its worker there");
-}
-
-struct dti_team *dti_team_servers(const struct dti_team *team)
-{
-    return team->servers;
-}
-
-void dti_team_set_servers(struct dti_team *team, struct dti_team *servers)
-{
-    team->servers = servers;
-}
-
 struct dti_registry *dti_team_variables(const struct dti_team *team)
 {
     return team->variables;
@@ -188,37 +133,69 @@ void dti_team_set_variables(struct dti_team *team, struct dti_registry *variable
     team->variables = variables;
 }
 
-void dti_team_set_stop_report(struct dti_team *team, void (*report)(void *argument, const ditto_error *error),
-                              void *argument)
-{
-    team->stop_report = report;
-    team->stop_report_argument = argument;
-}
-
-struct dti_deadline dti_team_run_deadline(const struct dti_team *team)
-{
-    return (struct dti_deadline){ .timeout_ms = team->options.run_timeout_ms,
-                                  .at_ns = team->run_deadline_ns };
-}
-
-void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument)
-{
-    team->poster_work = work;
-    team->poster_argument = argument;
-}
-
 uint32_t dti_team_number_producer(struct dti_team *team)
 {
     return team->producers++;
 }
 
-void dti_team_enter_gate(struct dti_team *team, struct dti_gate **held)
+/* -- threads -- */
+
+/* How long a thread of a strategy with DITTO_WAIT_ACTIVE polls before it sleeps. */
+#define ACTIVE_NS 10000000000u
+
+struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
 {
-    (void)dti_team_hold(team, &team->gate, held);
+    const struct dti_team_options *o = &team->options;
+    /* The epoch is read first, so that the caller notices every later change. */
+    *epoch = dti_load_epoch();
+    bool oversubscribed = team->oversubscribed ||
+                          dti_load_is_oversubscribed(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
+    if (o->has_spin_us)
+        return (struct dti_wait_policy){ .is_fixed = true,
+                                         .spin_ns = oversubscribed ? 0 : (uint64_t)o->spin_us * 1000u,
+                                         .yield_ns = oversubscribed ? team->yield_ns : 0 };
+    if (o->wait == DITTO_WAIT_PASSIVE)
+        return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : DTI_SPIN_LEAST_NS };
+    if (o->wait == DITTO_WAIT_ACTIVE)
+        return (struct dti_wait_policy){ .is_fixed = true,
+                                         .spin_ns = oversubscribed ? 0 : ACTIVE_NS,
+                                         .yield_ns = oversubscribed ? ACTIVE_NS : 0 };
+    if (oversubscribed)
+        return (struct dti_wait_policy){ .yield_ns = team->yield_ns };
+    return dti_wait_policy_adapting();
 }
 
-bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline)
+ditto_status dti_team_bind_thread(const struct dti_team *team, const struct dti_mask *mask)
 {
-    uint64_t of_run = replica->team->run_deadline_ns;
-    return of_run != DTI_NEVER && deadline->at_ns == of_run;
+    if (!team->options.pin)
+        return DITTO_OK;
+    DTI_TRY(dti_pin_to(mask));
+    dti_policy_drop();
+    return DITTO_OK;
+}
+
+/* -- replicas -- */
+
+uint64_t dti_team_run_number(const struct dti_team *team)
+{
+    /* relaxed: the poster wrote it itself, and a replica in a run has acquired it already */
+    return atomic_load_explicit(&team->run, memory_order_relaxed);
+}
+
+ditto_replica *dti_replica_handle(const struct dti_replica *r)
+{
+    uintptr_t runs = (uintptr_t)1 << DTI_HANDLE_RUN_BITS, run = dti_team_run_number(r->team) % runs;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is compared, and never dereferenced */
+    return (ditto_replica *)((r->team->number * runs + run) << DTI_HANDLE_ID_BITS | r->index);
+}
+
+bool dti_team_owns_handle(const struct dti_team *team, const ditto_replica *self, uint32_t *replica)
+{
+    *replica = (uintptr_t)self % (1u << DTI_HANDLE_ID_BITS);
+    return (uintptr_t)self >> (DTI_HANDLE_ID_BITS + DTI_HANDLE_RUN_BITS) == team->number;
+}
+
+ditto_status dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out)
+{
+    return dti_arena_alloc(r->arena, bytes, alignment, out);
 }

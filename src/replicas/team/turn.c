@@ -1,6 +1,8 @@
-/* src/replicas/team/turn.c - begins and ends cross-replica calls, which take the turn. See team.h. */
+/* src/replicas/team/turn.c - begins and ends cross-replica calls, which take the turn. See turn.h. */
+#include "replicas/team/turn.h"
 #include "replicas/machine/affinity.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/team_state.h"
 
 ditto_status dti_fail_forked(void)
 {
@@ -96,4 +98,9 @@ struct dti_gate *dti_strategy_hold(ditto_strategy *strategy)
     struct dti_gate *held = NULL;
     dti_team_hold_itself(dti_team_of(strategy), &held);
     return held;
+}
+
+void dti_team_enter_gate(struct dti_team *team, struct dti_gate **held)
+{
+    (void)dti_team_hold(team, &team->gate, held);
 }

@@ -1,5 +1,6 @@
 /* src/strategy/merge/api_merge.c - the functions of include/ditto/merge.h, which check their arguments and
  * context. */
+#include "replicas/team/servers.h"
 #include "strategy/merge/merge.h"
 #include "sync/hosts/cross.h"
 #include "values/values.h"

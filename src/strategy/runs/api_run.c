@@ -1,6 +1,8 @@
 /* src/strategy/runs/api_run.c - the functions of include/ditto/run.h, which check their arguments and
  * context. */
 #include "input/input.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "strategy/runs/result.h"
 #include "values/make_value.h"
 #include "values/values.h"

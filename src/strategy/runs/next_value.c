@@ -1,6 +1,7 @@
 /* src/strategy/runs/next_value.c - takes batches as distributed values, and describes the iterators of a
  * strategy. */
 #include "input/input.h"
+#include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 #include "sync/hosts/cross.h"
 #include "sync/hosts/hosts.h"

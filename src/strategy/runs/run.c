@@ -2,7 +2,10 @@
  * one, in a merge function. */
 #include "base/errors/user_call.h"
 #include "input/input.h"
+#include "replicas/jobs/jobs.h"
 #include "replicas/team/recorder.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "strategy/runs/result.h"
 #include "strategy/runs/run_on_hosts.h"
 #include "sync/hosts/cross.h"

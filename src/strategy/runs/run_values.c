@@ -1,5 +1,7 @@
 /* src/strategy/runs/run_values.c - runs with arguments and results. */
 #include "base/numbers/checksum.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "strategy/runs/result.h"
 #include "sync/hosts/cross.h"
 #include "values/values.h"

@@ -7,6 +7,7 @@
 #include "sync/algorithms/block_sum.h"
 #include "base/errors/user_call.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"

@@ -1,6 +1,7 @@
 /* src/sync/algorithms/collective.c - chooses an algorithm for a call and executes it. */
 #include "sync/algorithms/collective.h"
 #include "base/waiting/stop.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"
 #include "sync/algorithms/other_hosts.h"

@@ -2,7 +2,8 @@
 #include "sync/algorithms/exchange.h"
 #include "base/waiting/stop.h"
 #include "replicas/memory/arena.h"
-#include "replicas/team/team.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "sync/meeting/failure.h"
 
 #include <string.h>

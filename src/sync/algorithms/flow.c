@@ -1,5 +1,6 @@
 /* src/sync/algorithms/flow.c - the segments and the addresses of every pattern. */
 #include "sync/algorithms/flow.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/pending_ring.h"

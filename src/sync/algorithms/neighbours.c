@@ -6,6 +6,7 @@
  * replicas read all heads, so all decide alike. */
 #include "sync/algorithms/neighbours.h"
 #include "base/errors/status.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/other_hosts.h"

@@ -5,6 +5,7 @@
  * gives the sums of its replicas to all hosts. */
 #include "base/errors/status.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/block_sum.h"
 #include "sync/algorithms/collective.h"

@@ -2,6 +2,7 @@
  * replicas of this host to the last. See hosts.h. */
 #include "base/numbers/checksum.h"
 #include "base/waiting/stop.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"

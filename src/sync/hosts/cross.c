@@ -2,7 +2,8 @@
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"
-#include "replicas/team/team.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/gather.h"
 #include "sync/meeting/sync_state.h"
 

@@ -11,7 +11,8 @@
  *        replica withdraws the function.
  * Edges  T0 -> T1  the function and its argument -> the caller that makes POSTED RUNNING
  *        T2 -> T3  what the function did -> the replica that sees DONE */
-#include "replicas/team/team.h"
+#include "replicas/jobs/jobs.h"
+#include "replicas/team/stopping.h"
 #include "sync/hosts/hosts.h"
 #include "sync/hosts/started.h"
 #include "sync/meeting/sync_state.h"

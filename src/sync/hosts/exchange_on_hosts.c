@@ -8,6 +8,7 @@
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/neighbours.h"
 #include "sync/algorithms/other_hosts.h"

@@ -2,6 +2,7 @@
 #include "sync/hosts/failure_notices.h"
 #include "base/errors/status.h"
 #include "base/text/text.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/hosts/hosts.h"
 

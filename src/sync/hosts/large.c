@@ -26,6 +26,7 @@
  * Source      Reduce-scatter and all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. */
 #include "base/errors/status.h"
 #include "base/waiting/stop.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"

@@ -1,7 +1,7 @@
 /* src/sync/hosts/started.c - the driver carries out started operations. See started.h. */
 #include "sync/hosts/started.h"
 #include "base/waiting/stop.h"
-#include "replicas/team/team.h"
+#include "replicas/jobs/jobs.h"
 #include "sync/algorithms/flow.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/hosts/hosts.h"

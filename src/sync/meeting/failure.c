@@ -1,6 +1,7 @@
 /* src/sync/meeting/failure.c - describes the missing replicas, and returns the errors about them. See
  * failure.h. */
 #include "sync/meeting/failure.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 
 enum { MOST_DESCRIBED = 3 };

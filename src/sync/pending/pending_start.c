@@ -1,7 +1,8 @@
 /* src/sync/pending/pending_start.c - starts operations in a free entry of the ring. See pending.h. */
 #include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
-#include "replicas/team/team.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "sync/algorithms/choose_algorithm.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"

@@ -1,7 +1,8 @@
 /* src/sync/pending/pending_wait.c - waits for started operations, and ends them. See pending.h. */
 #include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
-#include "replicas/team/team.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"

@@ -1,6 +1,6 @@
 /* src/values/reductions/all_gather.c - ditto_all_gather_tensor, which concatenates the tensors of all
  * replicas. Each replica gets the result. */
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
 

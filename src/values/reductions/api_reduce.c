@@ -2,6 +2,8 @@
  * and context. */
 #include "base/numbers/checksum.h"
 #include "base/types/convert.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"

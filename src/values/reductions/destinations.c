@@ -1,6 +1,7 @@
 /* src/values/reductions/destinations.c - reductions whose results go to the replicas that have components of
  * a given value, or to one replica. Many reductions share one job. */
 #include "base/numbers/checksum.h"
+#include "replicas/team/turn.h"
 #include "sync/kernels/tree.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"

@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/api_checkpoint.c - the public functions of include/ditto/checkpoint.h that work on one
  * file. */
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/checkpoint/hdf5/hdf5.h"

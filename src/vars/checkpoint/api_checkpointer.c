@@ -2,6 +2,7 @@
  * folder of checkpoints. They name the files, remove all but the newest ones, and can write in the
  * background. */
 #include "replicas/machine/affinity.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/vars.h"

@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/restore.c - restores variables from a file. All entries are matched and read before the
  * first value is written. */
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/parameters/parameter_values.h"

@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/save.c - plans a checkpoint, copies the values, and writes the file; see
  * checkpoint.h. */
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/checkpoint/hdf5/hdf5.h"

@@ -1,7 +1,7 @@
 /* src/vars/optimizer/apply.c - one step of an optimizer. Without clipping, one pass reduces the gradients,
  * updates every element and writes it to all copies. A step with clipping continues in clip.c. A step in
  * parts is in started_step.c. */
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
 

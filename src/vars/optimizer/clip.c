@@ -12,7 +12,7 @@
  * Over several hosts each host has all aggregated gradients, and its replicas measure all blocks, so every
  * host computes the norm by itself. Without clipping the gradients are reduced only for this, one variable
  * after the other (dti_share_result). */
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"

@@ -2,6 +2,8 @@
  * pieces of its variables, slots, and a variable that counts the steps. Each piece of a slot is in the arena
  * of the replica that updates it. */
 #include "vars/optimizer/optimizer.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"

@@ -5,7 +5,7 @@
  * other items meanwhile, or the same ones before and after. If the worker has several replicas, each of them
  * updates its share of the items. */
 #include "base/observe.h"
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "sync/kernels/local_reduction.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/parameters/parameter.h"

@@ -1,5 +1,6 @@
 /* src/vars/parameters/parameter.c - reads and writes parameters, shard by shard; see parameter.h. */
 #include "vars/parameters/parameter.h"
+#include "replicas/team/turn.h"
 #include "vars/parameters/parameter_values.h"
 
 #include <stdlib.h>

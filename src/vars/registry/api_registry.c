@@ -1,5 +1,6 @@
 /* src/vars/registry/api_registry.c - the public functions of include/ditto/variable.h that list a strategy's
  * variables and the values that wait for them. */
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "vars/parameters/parameter.h"
 #include "vars/registry/registry.h"

@@ -1,6 +1,7 @@
 /* src/vars/registry/select_variables.c - lists the variables of a strategy and enters their gates; see
  * select_variables.h. */
 #include "vars/registry/select_variables.h"
+#include "replicas/team/turn.h"
 #include "vars/registry/registry.h"
 #include "vars/vars.h"
 

@@ -1,6 +1,7 @@
 /* src/vars/variables/api_rows.c - the public functions of include/ditto/rows.h. They check their arguments
  * and the context, and then call the functions of variable_rows.h. */
 #include "base/numbers/checksum.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "vars/variables/variable_rows.h"
 #include "vars/vars.h"

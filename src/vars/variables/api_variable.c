@@ -1,5 +1,7 @@
 /* src/vars/variables/api_variable.c - the public functions of include/ditto/variable.h. They check their
  * arguments and the context, and then call the functions of vars.h. */
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
 #include "vars/parameters/parameter.h"
 #include "vars/variables/copies.h"

@@ -1,7 +1,9 @@
 /* src/vars/variables/copies.c - plans, allocates, splits, reads and writes the physical copies of a variable;
  * see copies.h. */
 #include "vars/variables/copies.h"
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
+#include "replicas/jobs/jobs.h"
+#include "replicas/team/stopping.h"
 #include "sync/hosts/cross.h"
 #include "vars/vars.h"
 

@@ -1,7 +1,7 @@
 /* src/vars/variables/mirrored.c - mirrored variables (DITTO_ON_WRITE). A write in replica context aggregates
  * the values of the replicas and applies the result once to every copy. A write in cross-replica context
  * applies one value to every copy. */
-#include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/remote_memory.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "vars/vars.h"

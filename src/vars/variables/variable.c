@@ -1,11 +1,13 @@
 /* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
-#include "vars/parameters/parameter.h"
-#include "vars/variables/variable_rows.h"
 #include "base/errors/user_call.h"
 #include "base/numbers/checksum.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
+#include "vars/parameters/parameter.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
+#include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>

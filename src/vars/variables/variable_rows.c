@@ -6,6 +6,7 @@
  * aggregates by ONLY_FIRST_REPLICA, only the slices of replica 0 are checked and applied. Therefore the
  * slices of a row are applied in order, and no row has two writers. */
 #include "vars/variables/variable_rows.h"
+#include "replicas/team/turn.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"

@@ -1,9 +1,9 @@
 /* tests/semantics/copies/test_shards.c - docs/semantics.md, rules 8.16 and 8.4: on which nodes shards are
  * placed, and that central storage reports a request for copies, which it ignores. */
-#include "support/as_hosts.h"
 #include "semantics/copies/split_variables.h"
+#include "support/as_hosts.h"
 
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 #include "vars/vars.h"
 

@@ -1,10 +1,10 @@
 /* tests/semantics/copies/test_split_updates.c - docs/semantics.md, rules 8.0, 8.6 and 8.7: what optimizers,
  * assignments, additions and lookups do with a variable whose copies are split, and which of them make its
  * components equal again. */
-#include "support/as_hosts.h"
 #include "semantics/copies/split_variables.h"
+#include "support/as_hosts.h"
 
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 
 /* -- operations on copies after a split -- */
 

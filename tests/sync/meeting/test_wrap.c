@@ -3,7 +3,7 @@
  * the wrap. Runs are compared by 64 bits, and another test has two runs whose lower 32 bits are equal. */
 #include "support/support.h"
 
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 #include "sync/meeting/sync_state.h"
 #include "sync/pending/pending.h"
 

@@ -4,7 +4,7 @@
 #include "cost.h"
 #include "support/support.h"
 
-#include "replicas/team/team_private.h"
+#include "replicas/team/team_state.h"
 #include "sync/algorithms/choose_algorithm.h"
 #include "sync/kernels/reduction.h"
 #include "sync/sync.h"

@@ -1,5 +1,6 @@
 /* tests/vars/checkpoint/test_checkpointer_lifetime.c - what happens to a save or a restore if the process
  * forks, if its strategy or its variables are destroyed, or if a replica returns late. */
+#include "replicas/team/stopping.h"
 #include "vars/checkpoint/held_saves.h"
 
 #include "replicas/team/team.h"

@@ -1,6 +1,6 @@
-/* src/replicas/team/pause.c - pauses inside runs. See pause.h. */
-#include "replicas/team/pause.h"
-#include "replicas/team/team_private.h"
+/* src/replicas/jobs/pause.c - pauses inside runs. See pause.h. */
+#include "replicas/jobs/pause.h"
+#include "replicas/jobs/jobs_private.h"
 
 static _Atomic uint32_t *state_of(const struct dti_replica *r)
 {

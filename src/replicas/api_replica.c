@@ -1,7 +1,7 @@
-/* src/replicas/team/api_replica.c - the functions of include/ditto/replica.h, and ditto_random_of of
+/* src/replicas/api_replica.c - the functions of include/ditto/replica.h, and ditto_random_of of
  * include/ditto/random.h. They check their arguments and then call. */
-#include "replicas/memory/remote_memory.h"
-#include "replicas/team/team_private.h"
+#include "replicas/helpers/remote_memory.h"
+#include "replicas/team/team_state.h"
 
 #include <ditto/random.h>
 #include <stdarg.h>

@@ -1,10 +1,11 @@
-/* src/replicas/team/team.c - runs: fork and join, the part of one replica, stopping. See team.h. */
-#include "replicas/team/team.h"
+/* src/replicas/jobs/jobs.c - runs: fork and join, and the part of one replica. See jobs.h. */
+#include "replicas/jobs/jobs.h"
 #include "replicas/helpers/crew.h"
+#include "replicas/jobs/jobs_private.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/thread.h"
-#include "replicas/memory/arena.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/stopping.h"
+#include "replicas/team/turn.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,48 +17,13 @@
 #define GRACE_LEAST_MS 250u
 #define GRACE_MOST_MS  1000u
 
-/* How long a thread of a strategy with DITTO_WAIT_ACTIVE polls before it sleeps. */
-#define ACTIVE_NS 10000000000u
-
-/* A stop that belongs to no run, so that no poster of an inner run clears it. */
-#define FROM_OUTSIDE UINT64_MAX
-
 /* -- the run of one replica -- */
-
-struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
-{
-    const struct dti_team_options *o = &team->options;
-    /* The epoch is read first, so that the caller notices every later change. */
-    *epoch = dti_load_epoch();
-    bool oversubscribed = team->oversubscribed ||
-                          dti_load_is_oversubscribed(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
-    if (o->has_spin_us)
-        return (struct dti_wait_policy){ .is_fixed = true,
-                                         .spin_ns = oversubscribed ? 0 : (uint64_t)o->spin_us * 1000u,
-                                         .yield_ns = oversubscribed ? team->yield_ns : 0 };
-    if (o->wait == DITTO_WAIT_PASSIVE)
-        return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : DTI_SPIN_LEAST_NS };
-    if (o->wait == DITTO_WAIT_ACTIVE)
-        return (struct dti_wait_policy){ .is_fixed = true,
-                                         .spin_ns = oversubscribed ? 0 : ACTIVE_NS,
-                                         .yield_ns = oversubscribed ? ACTIVE_NS : 0 };
-    if (oversubscribed)
-        return (struct dti_wait_policy){ .yield_ns = team->yield_ns };
-    return dti_wait_policy_adapting();
-}
 
 static void set_wait_policy(struct dti_replica *r)
 {
     struct dti_wait_policy policy = dti_team_wait_policy(r->team, r->pu.number, &r->load_epoch);
     dti_wait_policy_replace(&r->wait_policy, policy);
     dti_wait_policy_replace(&r->rest_policy, policy);
-}
-
-void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)
-{
-    if (!dti_wrote_record(status, serial_before))
-        DTI_FAIL(status, "replica %u's function returned %s (%d) without a message: set one with ditto_fail",
-                 r->id, ditto_status_name(status), (int)status);
 }
 
 /* Returns true if the user has submitted functions to devices and has not joined them. */
@@ -268,7 +234,7 @@ static void give_up(struct dti_team *team, const struct run *run)
 static ditto_status record_run_error(const struct dti_team *team, const struct run *run)
 {
     ditto_error error = team->stop.error;
-    if (!run->inner && team->stop.run != run->number && team->stop.run != FROM_OUTSIDE &&
+    if (!run->inner && team->stop.run != run->number && team->stop.run != DTI_FROM_OUTSIDE &&
         dti_now_ns() >= team->run_deadline_ns) {
         /* A run inside this one was stopped first, and the time limit passed before that stop was handled. */
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
@@ -380,138 +346,14 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     return finish_run(team, &run);
 }
 
-void dti_team_renew(struct dti_team *team)
+struct dti_deadline dti_team_run_deadline(const struct dti_team *team)
 {
-    if (dti_team_forked(team)) /* as in dti_replica_stop */
-        return;
-    if (team->pauses != 0)
-        dti_stop_renew(&team->stop, team->ended);
-    else if (!team->poisoned)
-        dti_stop_reset(&team->stop);
+    return (struct dti_deadline){ .timeout_ms = team->options.run_timeout_ms,
+                                  .at_ns = team->run_deadline_ns };
 }
 
-uint64_t dti_team_run_number(const struct dti_team *team)
+void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument)
 {
-    /* relaxed: the poster wrote it itself, and a replica in a run has acquired it already */
-    return atomic_load_explicit(&team->run, memory_order_relaxed);
-}
-
-/* -- stopping -- */
-
-static void report_stop(const struct dti_team *team)
-{
-    ditto_error error = *dti_error_get();
-    if (team->stop_report == NULL)
-        return;
-    team->stop_report(team->stop_report_argument, &error);
-    dti_error_set(&error);
-}
-
-void dti_replica_stop(const struct dti_replica *r)
-{
-    struct dti_team *team = r->team;
-    /* In a child process there is no other thread to stop, and a claim of the stop word that another thread
-     * had begun would never end. */
-    if (dti_team_forked(team))
-        return;
-    if (!dti_stop_now(&team->stop, dti_error_get(), r->run))
-        return;
-    dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
-    if (r->run == team->outermost)
-        report_stop(team);
-}
-
-void dti_team_stop_all(struct dti_team *team)
-{
-    (void)dti_stop_expire(&team->stop, dti_error_get(), FROM_OUTSIDE);
-    dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
-}
-
-bool dti_team_stop_is_own(const struct dti_team *team)
-{
-    return !dti_stopped(&team->stop) || team->stop.run == team->outermost;
-}
-
-void dti_team_expire(struct dti_team *team)
-{
-    if (dti_team_forked(team))
-        return;
-    /* Wakes the replicas also if another error was first, because some may wait for the poster of an inner
-     * run to release them. */
-    bool first = dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
-    dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
-    if (first)
-        report_stop(team);
-}
-
-void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline)
-{
-    if (dti_deadline_is_of_run(r, deadline))
-        dti_team_expire(r->team);
-    else
-        dti_replica_stop(r);
-}
-
-ditto_status dti_team_stop_status(const struct dti_team *team)
-{
-    const ditto_error *first = &team->stop.error;
-    /* A child process does not take part in the run of its parent. */
-    if (dti_team_forked(team))
-        return dti_fail_forked();
-    if (first->status == DITTO_ERR_DIVERGED)
-        return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);
-    if (first->replica < 0)
-        return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "the run was stopped with %s: %s",
-                        ditto_status_name(first->status), first->message);
-    return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "replica %d stopped the run with %s: %s", (int)first->replica,
-                    ditto_status_name(first->status), first->message);
-}
-
-ditto_status dti_replica_stop_status(const struct dti_replica *r)
-{
-    if (dti_team_forked(r->team) || !dti_replica_was_first(r))
-        return dti_team_stop_status(r->team);
-    dti_error_set(&r->team->stop.error);
-    return r->team->stop.error.status;
-}
-
-bool dti_replica_was_first(const struct dti_replica *r)
-{
-    return r->team->stop.error.replica == (int32_t)r->id;
-}
-
-bool dti_team_has_left(const struct dti_team *team, uint32_t replica)
-{
-    return is_done(&(struct run_wait){ &team->replica[replica], team->outermost, NULL });
-}
-
-bool dti_team_all_returned(const struct dti_team *team)
-{
-    for (uint32_t i = 0; i < team->n; i++)
-        if (!dti_team_has_left(team, i))
-            return false;
-    return true;
-}
-
-bool dti_replica_returned(const struct dti_replica *r)
-{
-    return atomic_load_explicit(&r->done, memory_order_acquire) == dti_team_run_number(r->team); /* D1 */
-}
-
-ditto_replica *dti_replica_handle(const struct dti_replica *r)
-{
-    uintptr_t runs = (uintptr_t)1 << DTI_HANDLE_RUN_BITS, run = dti_team_run_number(r->team) % runs;
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is compared, and never dereferenced */
-    return (ditto_replica *)((r->team->number * runs + run) << DTI_HANDLE_ID_BITS | r->index);
-}
-
-bool dti_team_owns_handle(const struct dti_team *team, const ditto_replica *self, uint32_t *replica)
-{
-    *replica = (uintptr_t)self % (1u << DTI_HANDLE_ID_BITS);
-    return (uintptr_t)self >> (DTI_HANDLE_ID_BITS + DTI_HANDLE_RUN_BITS) == team->number;
-}
-
-ditto_status dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out)
-{
-    return dti_arena_alloc(r->arena, bytes, alignment, out);
+    team->poster_work = work;
+    team->poster_argument = argument;
 }

@@ -1,6 +1,6 @@
-/* src/replicas/team/team_private.h - the team itself, for the files of this folder. */
-#ifndef DTI_TEAM_PRIVATE_H
-#define DTI_TEAM_PRIVATE_H
+/* src/replicas/team/team_state.h - the team itself, for the files of team and jobs. */
+#ifndef DTI_TEAM_STATE_H
+#define DTI_TEAM_STATE_H
 
 #include "base/waiting/stop.h"
 #include "replicas/team/dependent.h"
@@ -118,6 +118,9 @@ struct dti_team {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t returned;
 };
 
+/* A stop that belongs to no run, so that no poster of an inner run clears it. */
+#define DTI_FROM_OUTSIDE UINT64_MAX
+
 #define DTI_GO_NONE UINT64_C(0) /* the run number before the first run */
 
 /* A handle is a number and not an address: the number of the team, the lower bits of the number of the run,
@@ -131,26 +134,11 @@ enum {
 /* Returns true if a handle is that of a replica of this team, in any run. *replica is then its id. */
 bool dti_team_owns_handle(const struct dti_team *team, const ditto_replica *self, uint32_t *replica);
 
-void dti_team_set_job(struct dti_team *team, dti_job job, void *argument);
-uint64_t dti_team_next_number(const struct dti_team *team);
-void dti_team_post(struct dti_team *team, uint64_t number);
 /* The state of the pauses of a run: a pause may begin, a pause is going on, or a pause was refused. */
 enum dti_pause_state { DTI_PAUSE_OPEN, DTI_PAUSE_BEGUN, DTI_PAUSE_DECLINED };
-/* Returns true if the go number differs from the last one on which `replica` (a struct dti_replica) has
- * acted. */
-bool dti_team_go_changed(void *replica);
-/* Executes the posted job on this replica. */
-void dti_team_work(struct dti_replica *r, uint64_t number);
-/* The main function of a leader's thread. */
-void *dti_team_thread_main(void *replica);
-/* Ends the threads of leaders. Parked leaders end now, and the others end when they return. No run may
- * follow. */
-void dti_team_end_threads(struct dti_team *team);
+
 /* Returns true if a replica has returned from the last outermost run. The caller then sees all that the
  * replica did (D0 -> D1). */
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica);
-/* Writes the replicas that have not returned from run `number`, as "2, 5-7". A replica 0 that is the caller
- * of run is left out. */
-void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* src/replicas/team/pause.h - pauses, in which replica 0 works alone inside a run and the others wait.
+/* src/replicas/jobs/pause.h - pauses, in which replica 0 works alone inside a run and the others wait.
  *
  * Inside a run all replicas meet. Then replica 0 begins a pause, in which it works alone and may run jobs. It
  * always ends the pause. Meanwhile the other replicas serve: they execute their parts of these jobs, and

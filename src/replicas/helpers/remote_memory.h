@@ -1,4 +1,4 @@
-/* src/replicas/memory/remote_memory.h - memory of a replica on other NUMA nodes than its leader's.
+/* src/replicas/helpers/remote_memory.h - memory of a replica on other NUMA nodes than its leader's.
  *
  * The replica's own arena is on its leader's node. Another node gets an arena when memory on it is first
  * needed. For its devices (dti_device_alloc) a helper on that node allocates, so the pages are on the right

@@ -1,4 +1,4 @@
-/* src/replicas/machine/api_topology.c - the functions of include/ditto/topology.h and limits.h. */
+/* src/replicas/api_topology.c - the functions of include/ditto/topology.h and limits.h. */
 #include "base/types/types.h"
 #include "replicas/machine/limits.h"
 #include "replicas/machine/topology.h"

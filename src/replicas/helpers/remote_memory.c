@@ -1,7 +1,8 @@
-/* src/replicas/memory/remote_memory.c - see remote_memory.h. */
-#include "replicas/memory/remote_memory.h"
+/* src/replicas/helpers/remote_memory.c - see remote_memory.h. */
+#include "replicas/helpers/remote_memory.h"
 #include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 
 #include <stdlib.h>

@@ -1,12 +1,15 @@
-/* src/replicas/team/team_life.c - creates and destroys teams. See team.h. */
+/* src/replicas/jobs/team_life.c - creates and destroys teams. See team_life.h. */
+#include "replicas/jobs/team_life.h"
 #include "replicas/helpers/crew.h"
+#include "replicas/helpers/remote_memory.h"
+#include "replicas/jobs/jobs.h"
+#include "replicas/jobs/jobs_private.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
 #include "replicas/machine/thread.h"
-#include "replicas/memory/remote_memory.h"
 #include "replicas/placement/placement.h"
 #include "replicas/team/recorder.h"
-#include "replicas/team/team_private.h"
+#include "replicas/team/turn.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +34,6 @@ static ditto_status prepare_replica(struct dti_replica *r, void *unused)
     DTI_TRY(dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU,
                              team->options.strict_memory, &r->arena));
     return dti_crew_create(r, team->options.placement, &r->crew);
-}
-
-ditto_status dti_team_bind_thread(const struct dti_team *team, const struct dti_mask *mask)
-{
-    if (!team->options.pin)
-        return DITTO_OK;
-    DTI_TRY(dti_pin_to(mask));
-    dti_policy_drop();
-    return DITTO_OK;
 }
 
 static ditto_status start_threads(struct dti_team *team, uint32_t *started)
