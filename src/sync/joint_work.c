@@ -109,11 +109,6 @@ static ditto_status use_slices(void *context, const struct dti_slices *const *of
     return status;
 }
 
-bool dti_sync_has_hosts(const struct dti_replica *self)
-{
-    return self->sync->hosts != NULL;
-}
-
 ditto_status dti_gather_slices(struct dti_replica *self, const struct dti_joint_work *request,
                                dti_use_slices *use, void *context)
 {

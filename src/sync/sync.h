@@ -213,9 +213,6 @@ typedef ditto_status dti_use_slices(void *context, const ditto_slices *const *of
 ditto_status dti_gather_slices(struct dti_replica *self, const struct dti_joint_work *request,
                                dti_use_slices *use, void *context);
 
-/* Returns true if the replicas of the team are on several hosts. */
-bool dti_sync_has_hosts(const struct dti_replica *self);
-
 /* Returns the tree along which the team's collectives combine one value of each replica. Any thread. */
 const struct dti_tree *dti_team_tree(const struct dti_team *team);
 

@@ -27,7 +27,7 @@ static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_
     ditto_status status = dti_pipelines_agree(team, datasets, &plan, &summary);
     if (status == DITTO_OK)
         status = dti_iterator_create(team, datasets, &plan, summary, &made);
-    if (status == DITTO_OK && dti_cross_has_hosts(team)) {
+    if (status == DITTO_OK) {
         status = dti_cross_agree(team, "the end of ditto_strategy_iterate", DITTO_OK);
         if (status != DITTO_OK)
             (void)dti_iterator_destroy(made);

@@ -206,8 +206,7 @@ static ditto_status call_on_all_copies(struct updating *u)
         status = dti_team_run(team, call_on_copy, u, DITTO_FOREVER);
         dti_team_renew(team); /* is enough, because the job uses no collectives */
     }
-    if (dti_cross_has_hosts(team))
-        status = dti_cross_agree(team, "the end of ditto_variable_update", status);
+    status = dti_cross_agree(team, "the end of ditto_variable_update", status);
     dti_cross_leave(team, &frame);
     for (uint32_t k = 0; k < u->request->count; k++)
         free(u->copied[k]);
@@ -270,7 +269,7 @@ static ditto_status call_on_own_copy(struct dti_replica *r, ditto_variable *v,
     if (r->index == 0 && v->mirrored && v->own_copies)
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->index)) {
-        bool own = v->own_copies || dti_sync_has_hosts(r); /* receive_arguments */
+        bool own = v->own_copies || dti_cross_has_hosts(r->team); /* receive_arguments */
         const ditto_tensor *used = own ? arguments : dti_team_strategy(r->team)->merging[0].arguments;
         DTI_TRY(call_function(r, v, request, used, &result));
         if (result.dtype != 0)
@@ -448,7 +447,7 @@ static ditto_status update_own_copy(struct dti_replica *r, ditto_variable *v,
 {
     ditto_tensor received[DITTO_MAX_MERGE_ARGUMENTS];
     void *memory = NULL;
-    if (v->own_copies || !dti_sync_has_hosts(r) || request->count == 0)
+    if (v->own_copies || !dti_cross_has_hosts(r->team) || request->count == 0)
         return call_on_own_copy(r, v, request, arguments);
     ditto_status status = receive_arguments(r, v, request->count, arguments, received, &memory);
     if (status == DITTO_OK)
@@ -487,8 +486,8 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, which
      * must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
      * wait for the functions of others, which may take any time. */
-    bool borrows = !v->own_copies && !dti_sync_has_hosts(r) && r->index != 0 && dti_owns_copy(v, r->index) &&
-                   request->count != 0;
+    bool borrows = !v->own_copies && !dti_cross_has_hosts(r->team) && r->index != 0 &&
+                   dti_owns_copy(v, r->index) && request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
     ditto_status status = update_own_copy(r, v, request, arguments);

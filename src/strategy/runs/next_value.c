@@ -125,7 +125,7 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
     ditto_status status = peek_hosts(strategy, iterator, batch);
     if (status == DITTO_OK)
         status = make_value(strategy, batch, part, out);
-    if (status == DITTO_OK && dti_cross_has_hosts(strategy->base.team)) {
+    if (status == DITTO_OK) {
         status = dti_cross_agree(strategy->base.team, "the end of ditto_iterator_next", status);
         if (status != DITTO_OK) {
             dti_value_drop(*out);

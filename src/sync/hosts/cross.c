@@ -193,8 +193,8 @@ ditto_status dti_cross_agree(struct dti_team *team, const char *name, ditto_stat
 {
     struct dti_cross_request request = { .name = name };
     const struct dti_gathered *all;
-    if (status < 0)
-        return status; /* dti_cross_tell tells the others */
+    if (status < 0 || hosts_of(team) == NULL)
+        return status; /* dti_cross_tell tells the others of an error */
     DTI_TRY(dti_cross_gather(team, &request, NULL, 0, &all));
     return status;
 }

@@ -3,8 +3,7 @@
  * A cross call over several hosts compares what the hosts were given (dti_cross_compare), or gives data of
  * each host to all (dti_cross_gather). The public function calls dti_cross_begin first, and ends with
  * dti_cross_tell. So an error of one host, wherever it happened in the call, is that of all. With one host
- * these functions do nothing, but dti_cross_gather and dti_cross_agree may only be called if
- * dti_cross_has_hosts. */
+ * these functions do nothing, but dti_cross_gather may only be called if dti_cross_has_hosts. */
 #ifndef DTI_SYNC_HOSTS_CROSS_H
 #define DTI_SYNC_HOSTS_CROSS_H
 

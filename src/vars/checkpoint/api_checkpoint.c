@@ -29,8 +29,7 @@ static ditto_status save(ditto_strategy *strategy, const char *path, const ditto
     dti_snapshot_free(&snapshot);
     dti_contents_free(&contents);
     free(variable);
-    return dti_cross_has_hosts(team) ? dti_cross_agree(team, "the end of ditto_checkpoint_save", status)
-                                     : status;
+    return dti_cross_agree(team, "the end of ditto_checkpoint_save", status);
 }
 
 ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,

@@ -185,13 +185,11 @@ static ditto_status create(ditto_strategy *strategy, const char *folder,
     if (dti_cross_host(team) == 0)
         DTI_TRY(make_folder(folder));
     DTI_TRY(make_checkpointer(strategy, folder, prefix, &known, &c));
-    if (dti_cross_has_hosts(team)) {
-        ditto_status status = dti_cross_agree(team, "ditto_checkpointer_create", DITTO_OK);
-        if (status != DITTO_OK) {
-            pthread_mutex_destroy(&c->lock);
-            (void)dti_dependent_destroy(&c->dependent);
-            return status;
-        }
+    ditto_status status = dti_cross_agree(team, "ditto_checkpointer_create", DITTO_OK);
+    if (status != DITTO_OK) {
+        pthread_mutex_destroy(&c->lock);
+        (void)dti_dependent_destroy(&c->dependent);
+        return status;
     }
     if (dti_cross_host(team) == 0)
         dti_folder_clear(folder, prefix); /* removes temporary files that a killed process has left */
@@ -353,8 +351,7 @@ static ditto_status agree(ditto_checkpointer *c, const char *name, ditto_status 
     }
     struct dti_team *team = dti_team_of(c->strategy);
     uint64_t begin = dti_cross_begin(team);
-    return dti_cross_has_hosts(team) ? dti_cross_tell(team, begin, dti_cross_agree(team, name, status))
-                                     : status;
+    return dti_cross_tell(team, begin, dti_cross_agree(team, name, status));
 }
 
 static ditto_status save_here(ditto_checkpointer *c, const ditto_checkpoint_options *options)

@@ -111,8 +111,7 @@ ditto_status dti_checkpoint_open_on_hosts(struct dti_team *team, const char *pat
         if (status == DITTO_OK && dti_cross_has_hosts(team))
             status = send_file(team, file);
     }
-    if (status == DITTO_OK && dti_cross_has_hosts(team))
-        status = dti_cross_agree(team, "the end of opening a checkpoint", status);
+    status = dti_cross_agree(team, "the end of opening a checkpoint", status);
     if (status != DITTO_OK)
         dti_checkpoint_close(file);
     else

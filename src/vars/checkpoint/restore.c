@@ -210,9 +210,8 @@ static ditto_status write_values(const struct restoring *r, struct dti_parameter
     struct dti_team *team = dti_team_of(r->strategy);
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = DITTO_OK;
-    if (dti_cross_has_hosts(team)) /* if one host cannot read the values, none writes them */
-        status = dti_cross_agree(team, "the values of a checkpoint", status);
+    /* If one host cannot read the values, none writes them. */
+    ditto_status status = dti_cross_agree(team, "the values of a checkpoint", DITTO_OK);
     if (status == DITTO_OK)
         status = hold_values(r);
     for (size_t i = 0; i < r->num_values && status == DITTO_OK; i++) {

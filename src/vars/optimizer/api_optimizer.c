@@ -198,9 +198,7 @@ static ditto_status create(ditto_variable *const *variables, uint32_t count, con
     uint64_t stamp = dti_cross_stamp(variables[0]->team);
     DTI_TRY(dti_optimizer_create(variables, count, o, &made));
     set_stamps(made, stamp);
-    ditto_status status = DITTO_OK;
-    if (dti_cross_has_hosts(variables[0]->team))
-        status = dti_cross_agree(variables[0]->team, "the end of ditto_optimizer_create", DITTO_OK);
+    ditto_status status = dti_cross_agree(variables[0]->team, "the end of ditto_optimizer_create", DITTO_OK);
     if (status == DITTO_OK)
         *out = made;
     else

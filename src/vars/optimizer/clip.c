@@ -13,6 +13,7 @@
  * host computes the norm by itself. Without clipping the gradients are reduced only for this, one variable
  * after the other (dti_share_result). */
 #include "replicas/helpers/remote_memory.h"
+#include "sync/hosts/cross.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"
@@ -208,7 +209,8 @@ static ditto_status measure_on_hosts(struct dti_replica *self, const struct dti_
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, double *norm)
 {
     struct measuring measuring = { .applying = a, .read_gradient = aggregate };
-    return dti_sync_has_hosts(self) ? measure_on_hosts(self, a, norm) : norm_of(self, &measuring, norm);
+    return dti_cross_has_hosts(self->team) ? measure_on_hosts(self, a, norm)
+                                           : norm_of(self, &measuring, norm);
 }
 
 /* -- apply -- */

@@ -2,6 +2,7 @@
  * the values of the replicas and applies the result once to every copy. A write in cross-replica context
  * applies one value to every copy. */
 #include "replicas/helpers/remote_memory.h"
+#include "sync/hosts/cross.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "vars/vars.h"
@@ -117,7 +118,7 @@ static ditto_status write_each(struct dti_replica *self, const struct dti_target
                                ditto_variable *v, enum dti_rule rule)
 {
     void *value;
-    if (!dti_sync_has_hosts(self))
+    if (!dti_cross_has_hosts(self->team))
         return write_each_on_host(self, targeted, v, rule, NULL);
     DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_CACHE_LINE, &value));
     struct dti_shared_result shared = { .name = targeted->name,

@@ -302,15 +302,6 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
     return status;
 }
 
-static ditto_status finish(ditto_variable *v, ditto_status status, ditto_variable **out)
-{
-    if (status != DITTO_OK)
-        dti_variable_drop(v);
-    else
-        *out = v;
-    return status;
-}
-
 ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
                                  const ditto_variable_options *o, ditto_variable **out)
 {
@@ -318,8 +309,10 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
     ditto_status status = make(v, initial, o);
-    if (status != DITTO_OK || !dti_cross_has_hosts(team))
-        return finish(v, status, out);
+    if (status != DITTO_OK) {
+        dti_variable_drop(v);
+        return status;
+    }
     /* Another host may have no memory for it. */
     status = dti_cross_agree(team, "the end of ditto_variable_create", DITTO_OK);
     if (status == DITTO_OK)
@@ -351,5 +344,11 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
         else
             status = dti_parameter_make_shards(v);
     }
-    return finish(v, status == DITTO_OK ? fill_in(v, NULL) : status, out);
+    if (status == DITTO_OK)
+        status = fill_in(v, NULL);
+    if (status == DITTO_OK)
+        *out = v;
+    else
+        dti_variable_drop(v);
+    return status;
 }

@@ -7,6 +7,7 @@
  * slices of a row are applied in order, and no row has two writers. */
 #include "vars/variables/variable_rows.h"
 #include "replicas/team/turn.h"
+#include "sync/hosts/cross.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
@@ -193,8 +194,8 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->all_replicas : 1;
     dti_changed(v, self->index);
     struct scattering_on_hosts all = { &s, self };
-    DTI_TRY(dti_sync_has_hosts(self) ? dti_gather_slices(self, &joint, scatter_gathered, &all)
-                                     : dti_do_joint_work(self, &joint));
+    DTI_TRY(dti_cross_has_hosts(self->team) ? dti_gather_slices(self, &joint, scatter_gathered, &all)
+                                            : dti_do_joint_work(self, &joint));
     return s.check_status;
 }
 
