@@ -4,7 +4,7 @@
 #include "support/support.h"
 
 #include "replicas/team/team.h"
-#include "sync/sync_state.h"
+#include "sync/meeting/sync_state.h"
 
 #include "sync/reference.h"
 
