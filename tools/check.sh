@@ -1,20 +1,31 @@
 #!/bin/sh
-# Runs all checks of CI. `./run check` calls it. On two cores it takes about three quarters of an hour. Each
-# part has a time budget in seconds, which is at least twice the time that the part takes on two cores. Only a
-# part that hangs or has become much slower exceeds it.
-#   --long  runs the stress tests for hours instead of seconds, and the tests of the suite long
-set -eu
+# Runs all checks of CI. `./run check` calls it. On two cores it takes about 25 minutes. Parts that test
+# nothing that has changed since the last commit that passed (tools/last_green.sh) are skipped, and named at
+# the end. Each part has a time budget in seconds, which is at least twice the time that the part takes on two
+# cores. Only a part that hangs or has become much slower exceeds it.
+#   --long  runs all parts, the stress tests for hours instead of seconds, and the tests of the suite long
+set -euf
 cd "$(dirname "$0")/.."
 [ "${1:-}" = --long ] && stress=3600 || stress=6
 # Mutated inputs for each reader. --long also gives each reader a minute under libFuzzer.
 [ "$stress" = 6 ] && export DITTO_FUZZ_EXECUTIONS=100000 || export DITTO_FUZZ_EXECUTIONS=1000000
 case ${1:-} in "" | --long) ;; *) echo "check: unknown word $1" >&2; exit 2 ;; esac
 
+[ "$stress" = 6 ] || export DITTO_CHECK_BASE=none
+base=$(sh tools/last_green.sh)
+# has_changed PATHS...: is true if one of them, or the check itself, has changed, or if the base is not known.
+has_changed() {
+    [ -z "$base" ] || ! git diff --quiet "$base" -- tools/check.sh tools/packages.sh "$@" ||
+        [ -n "$(git ls-files --others --exclude-standard -- "$@")" ]
+}
+
 skipped=
-# part BUDGET NAME COMMAND...: runs the command and prints its time. Fails if the command fails or exceeds the
-# budget.
+# part BUDGET NAME PATHS COMMAND...: runs the command if one of the paths has changed, and prints its time.
+# Fails if the command fails or exceeds the budget.
 part() {
-    budget=$1 name=$2; shift 2
+    budget=$1 name=$2 paths=$3; shift 3
+    # shellcheck disable=SC2086 # a list of words
+    has_changed $paths || { skipped="$skipped $name (unchanged);"; return 0; }
     begin=$(date +%s)
     echo "== $name"
     [ "$stress" = 6 ] || budget=$((budget + 20 * stress))
@@ -57,18 +68,26 @@ run_sanitized() {
 # hwloc's plugins find devices, which ditto does not use. Each strategy would load them again, which takes a
 # quarter of the time of its creation.
 export HWLOC_PLUGINS_PATH=$PWD/none
+# meson compiles with ccache. Its hits do not depend on where this tree is.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=yes
 export ASAN_OPTIONS=allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 # The deadlock detector handles at most 64 locks, and jemalloc takes more than that at fork.
 export TSAN_OPTIONS=allocator_may_return_null=1:detect_deadlocks=0:suppressions=$PWD/tests/tsan.supp
 
+# Everything but pages, of which only two tests and the documentation are made.
+code=". :!docs :!*.md"
 case ${DITTO_CHECK_PART:-} in # `part` calls this script again for one part
 plain)
     build_in build-check
     [ "$stress" != 6 ] && long='' || long='--no-suite long'
-    # shellcheck disable=SC2086 # words, or none
-    test_in build-check $long
-    python3 tools/tests.py build-check not-run
+    tests='' # all, if they are not named
+    # shellcheck disable=SC2086 # lists of words
+    has_changed $code || tests="snippets ditto_info"
+    # shellcheck disable=SC2086
+    test_in build-check ${tests:-$long}
+    # shellcheck disable=SC2086
+    python3 tools/tests.py build-check not-run $tests
     python3 tests/tools/check_packages.py build-check
     exit
     ;;
@@ -95,27 +114,22 @@ tsan)
     ;;
 esac
 
-part 600 "bare machine" sh tests/embed/bare.sh first
-part 2400 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
-part 480 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
-part 1200 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 1800 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
-part 1000 "lint" ./run lint
-part 800 "models" sh tests/model/check.sh
-part 120 "install" sh tests/embed/install.sh build-check
-part 480 "packages" sh tests/embed/packages.sh build-check
-# The packages of Debian, if what makes them has changed lately.
 packaging="debian meson.build meson_options.txt include src/meson.build src/mpi src/fortran python run
-    tools/meson.build tools/packages.sh tools/steps.sh tools/jemalloc.sh tools/cmake tools/docs.sh docs/site
-    tests/embed"
-# shellcheck disable=SC2086
-if [ "$stress" != 6 ] || [ -n "$(git log --since='2 days ago' --format=%h -- $packaging)" ]; then
-    part 900 "Debian packages" sh tests/embed/bare.sh deb
-else
-    skipped="$skipped Debian packages (nothing has changed);"
-fi
-part 240 "site and man pages" ./run docs build-docs
-part 480 "site in a browser" /usr/bin/python3 tests/docs/site.py build-docs/html
-part 300 "bench report in a browser" /usr/bin/python3 tests/docs/bench_report.py
-[ "$stress" = 6 ] || part 1200 "fuzzing" sh tools/fuzz.sh 60
+    tools/meson.build tools/steps.sh tools/jemalloc.sh tools/cmake tools/docs.sh docs/site tests/embed"
+pages="*.md docs include run tools/docs.sh tools/doxygen_xml.py tools/man_pages.py tests/docs"
+part 600 "bare machine" "run tools meson.build meson_options.txt tests/embed" sh tests/embed/bare.sh first
+part 2400 "plain build and tests" . env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 480 "clang build" "$code" env DITTO_CHECK_PART=clang sh "$0" "$@"
+part 1200 "address and undefined behaviour sanitizers" "$code" env DITTO_CHECK_PART=asan sh "$0" "$@"
+part 1800 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 1000 "lint" . ./run lint
+part 800 "models" tests/model sh tests/model/check.sh
+part 120 "install" "$packaging" sh tests/embed/install.sh build-check
+part 480 "packages" "$packaging" sh tests/embed/packages.sh build-check
+part 900 "Debian packages" "$packaging" sh tests/embed/bare.sh deb
+part 240 "site and man pages" "$pages" ./run docs build-docs
+part 480 "site in a browser" "$pages" /usr/bin/python3 tests/docs/site.py build-docs/html
+part 300 "bench report in a browser" "bench docs/figures tests/docs" \
+    /usr/bin/python3 tests/docs/bench_report.py
+[ "$stress" = 6 ] || part 1200 "fuzzing" . sh tools/fuzz.sh 60
 echo "check: all parts passed${skipped:+, without these, which were skipped:$skipped}"

@@ -96,6 +96,9 @@ for header in $(git ls-files --cached --others --exclude-standard 'src/*.h' | gr
         complain "$header does not compile alone: it must include what it uses"
 done
 
+echo "lint: labels of protocols are in the code and in models"
+sh tests/model/labels.sh || complain "labels of protocols"
+
 echo "lint: every tag stands for one thing"
 for tag in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]' |
     xargs sed -nE 's/^[^*]*\b(struct|enum|union) ([a-z_0-9]+) \{.*/\2/p' | sort | uniq -d); do
@@ -161,16 +164,32 @@ echo "lint: the documentation of the public headers is complete"
 warnings=$(doxygen tools/Doxyfile 2>&1)
 [ -z "$warnings" ] || complain "doxygen: $warnings"
 
-sources() { git ls-files --cached --others --exclude-standard 'src/*.c'; }
+# sources: prints the sources of the library that have changed since the last commit that passed, and those
+# that include changed headers, also through other headers. Prints all sources if that commit is not known, or
+# if the rules have changed.
+base=$(sh tools/last_green.sh)
+sources() {
+    if [ -z "$base" ] || ! git diff --quiet "$base" -- .clang-tidy tools/lint.sh; then
+        git ls-files --cached --others --exclude-standard 'src/*.c'
+        return
+    fi
+    found=$(git diff --name-only --diff-filter=d "$base" -- src include
+        git ls-files --others --exclude-standard src include)
+    before=
+    while [ "$found" != "$before" ]; do
+        before=$found
+        included=$(echo "$found" | sed -n 's,^[a-z]*/\(.*\.h\)$,#include [<"]\1,p')
+        found=$({ echo "$found"; [ -z "$included" ] || git grep -l -e "$included" -- src include; } | sort -u)
+    done
+    echo "$found" | grep '^src/.*\.c$' || true
+}
 
 echo "lint: the binary interface keeps what programs use"
 sh tools/abi.sh || complain "the binary interface"
 
 echo "lint: commits since main"
 # In a clone of main there are none, so the last one is looked at.
-since=$(git merge-base origin/main HEAD 2>/dev/null || true)
-[ -n "$since" ] && [ "$since" != "$(git rev-parse HEAD)" ] || since=HEAD~1
-for commit in $(git rev-list --no-merges "$since..HEAD" 2>/dev/null); do
+for commit in $(git rev-list --no-merges "${base:-HEAD~1}..HEAD" 2>/dev/null); do
     subject=$(git log -1 --format=%s "$commit")
     [ "${#subject}" -le 72 ] || complain "the subject of $commit has more than 72 columns: $subject"
     echo "$subject" | grep -qE '^[a-z][a-z0-9_ /.-]*: .' ||
@@ -182,7 +201,7 @@ echo "lint: packages"
 python3 tests/tools/check_packages.py || complain "lists of packages differ"
 
 echo "lint: cppcheck"
-sources | xargs -n 8 -P "$(nproc)" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
+sources | xargs -r -n 8 -P "$(nproc)" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
     --inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -Iinclude -Isrc || complain "cppcheck"
 
 echo "lint: clang-tidy"
@@ -198,7 +217,7 @@ for entry in once:
 print(json.dumps(list(once)))
 PYTHON
 # The C part of the Fortran module includes a header of the Fortran compiler, which clang does not find.
-sources | grep -v '^src/fortran/' | xargs -n 1 -P "$(nproc)" \
+sources | grep -v '^src/fortran/' | xargs -r -n 1 -P "$(nproc)" \
     clang-tidy -p "$once" --quiet --warnings-as-errors='*' 2>/dev/null || complain "clang-tidy"
 rm -rf "$once"
 

@@ -23,7 +23,8 @@ docs_packages="doxygen python3-sphinx furo python3-myst-parser"
 deb_packages="$jemalloc_packages $mpi_packages $docs_packages build-essential debhelper lintian git"
 lint_packages="git clang clang-format clang-tidy cppcheck doxygen libopenmpi-dev abigail-tools"
 browser_packages="chromium chromium-driver python3-selenium fonts-dejavu-core"
-check_packages="$test_packages $lint_packages $docs_packages $browser_packages git cmake spin debootstrap"
+check_packages="$test_packages $lint_packages $docs_packages $browser_packages git cmake spin debootstrap \
+ccache"
 
 is_debian() {
     [ -r /etc/debian_version ] && command -v dpkg-query >/dev/null && command -v apt-get >/dev/null
