@@ -2,14 +2,38 @@
 # Runs programs over MPI on 1, 2 and 3 processes: the same bits, and faults that end on all hosts.
 #   usage: tests/mpi/check.sh openmpi|mpich HOSTS ENDS, which are hosts.c and ends.c
 set -u
-mpi=$1 program=$2 ends=$3 failed=0
-complain() { echo "mpi: $*" >&2; failed=1; }
+mpi=$1 program=$2 ends=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+complain() { echo "mpi: $*" | tee -a "$folder/complaints" >&2; }
 # Open MPI refuses root, and binds each of two processes to one core by default.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error DITTO_PART=off
 case $mpi in
 openmpi) start() { timeout 120 mpirun.openmpi --oversubscribe --bind-to none -np "$@" 2>&1; } ;;
 mpich) start() { timeout 120 mpiexec.mpich -np "$@" 2>&1; } ;;
 esac
+
+# What a program has written is not lost, and a cluster that is destroyed too late is an error. These programs
+# wait for most of their time, so they run beside the others.
+ends() {
+    mkdir "$folder/$1"
+    output=$(start 2 "$ends" "$folder/$1" "$1")
+    found=$(cat "$folder/$1/0" "$folder/$1/1")
+    expected="result 0
+result 1"
+    if [ "$1" = late ]; then
+        [ "$(echo "$found" | grep -c '^DITTO_ERR_INVALID: MPI was finalized')" = 2 ] ||
+            complain "ends late: $found; $output"
+    elif [ "$1" = locked ]; then
+        echo "$output" | grep -q 'ends without it' || complain "ends locked: $output"
+    else
+        [ "$found" = "$expected" ] || complain "ends $1: the files have \"$found\"; $output"
+    fi
+}
+ends hangs &
+ends locked &
+ends aborts
+ends late
 
 # The hash of the results of eight replicas does not depend on the hosts.
 one=$(start 1 "$program" 8 | grep '^hash')
@@ -63,25 +87,8 @@ gone() {
         complain "$1: host $host did not return $2: $(echo "$output" | head -n 5)"
     done
 }
-gone exit DITTO_ERR_LOST 'host 1 .* is gone'
+gone exit DITTO_ERR_LOST 'host 1 .* is gone' &
 gone kill DITTO_ERR_LOST 'host 1 .* is gone'
 gone stop DITTO_ERR_TIMED_OUT 'for host 1'
-# What a program has written is not lost, and a cluster that is destroyed too late is an error.
-folder=$(mktemp -d)
-for how in hangs aborts locked late; do
-    rm -f "$folder"/*
-    output=$(start 2 "$ends" "$folder" $how)
-    found=$(cat "$folder/0" "$folder/1")
-    expected="result 0
-result 1"
-    if [ $how = late ]; then
-        [ "$(echo "$found" | grep -c '^DITTO_ERR_INVALID: MPI was finalized')" = 2 ] ||
-            complain "ends late: $found; $output"
-    elif [ $how = locked ]; then
-        echo "$output" | grep -q 'ends without it' || complain "ends locked: $output"
-    else
-        [ "$found" = "$expected" ] || complain "ends $how: the files have \"$found\"; $output"
-    fi
-done
-rm -rf "$folder"
-exit $failed
+wait
+[ ! -e "$folder/complaints" ]
