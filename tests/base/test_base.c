@@ -22,7 +22,6 @@ static void every_status_has_a_name_and_a_sentence(void **state)
 #undef SENTENCE
 #undef STATUS
     static const ditto_status none = (ditto_status)-1000;
-    (void)state;
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         const char *name = ditto_status_name(statuses[i]), *sentence = sentences[i];
         assert_int_equal(strncmp(name, "DITTO_", 6), 0);
@@ -39,7 +38,6 @@ static void every_status_has_a_name_and_a_sentence(void **state)
 
 static void a_failure_is_recorded_with_errno_kept(void **state)
 {
-    (void)state;
     errno = 77;
     assert_int_equal(DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOENT, "file %s", "x"), DITTO_ERR_IO);
     assert_int_equal(errno, 77);
@@ -50,7 +48,6 @@ static void a_failure_is_recorded_with_errno_kept(void **state)
 
 static void text_can_be_put_before_the_last_message(void **state)
 {
-    (void)state;
     DTI_FAIL(DITTO_ERR_RANGE, "axis 3 of 2");
     DTI_FAIL(DITTO_ERR_RANGE, "in step %d of the loop that trains: %s", 7, ditto_last_error()->message);
     assert_string_equal(ditto_last_error()->message, "in step 7 of the loop that trains: axis 3 of 2");
@@ -59,7 +56,6 @@ static void text_can_be_put_before_the_last_message(void **state)
 static void a_long_message_is_cut_not_overrun(void **state)
 {
     char text[2000];
-    (void)state;
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOENT, "%s", text);
@@ -71,7 +67,6 @@ static void a_long_message_is_cut_not_overrun(void **state)
 static void text_after_a_long_name_stays(void **state)
 {
     char name[600], other[300];
-    (void)state;
     /* With these lengths the message is cut at every byte of a three-byte character. */
     for (size_t length = 350; length < 600; length++) {
         for (size_t i = 0; i < length; i++)
@@ -91,7 +86,6 @@ static void text_after_a_long_name_stays(void **state)
 
 static void a_message_is_one_line(void **state)
 {
-    (void)state;
     DTI_FAIL(DITTO_ERR_IO, "no file \"%s\"", "a\nb\tc");
     assert_string_equal(ditto_last_error()->message, "no file \"a b c\"");
 }
@@ -100,7 +94,6 @@ static void a_text_that_does_not_fit_ends_with_a_mark(void **state)
 {
     char words[16] = "";
     struct dti_text text = { words, sizeof words, 0 };
-    (void)state;
     dti_text_add(&text, "%s", "one two three");
     assert_string_equal(words, "one two three");
     dti_text_add(&text, "%s", " four");
@@ -113,7 +106,6 @@ static void sets_of_numbers_are_written_as_ranges_and_a_count(void **state)
     char words[100] = "";
     struct dti_text text = { words, sizeof words, 0 };
     bool set[100] = { false };
-    (void)state;
     set[1] = set[4] = set[5] = set[6] = true;
     dti_text_add_set(&text, set, 100, 0);
     assert_string_equal(words, "1, 4-6");
@@ -130,7 +122,6 @@ static void sets_of_numbers_are_written_as_ranges_and_a_count(void **state)
 
 static void *fail_elsewhere(void *unused)
 {
-    (void)unused;
     DTI_FAIL(DITTO_ERR_BUSY, "elsewhere");
     return NULL;
 }
@@ -138,7 +129,6 @@ static void *fail_elsewhere(void *unused)
 static void each_thread_has_its_own_record(void **state)
 {
     pthread_t thread;
-    (void)state;
     DTI_FAIL(DITTO_ERR_RANGE, "here");
     pthread_create(&thread, NULL, fail_elsewhere, NULL);
     pthread_join(thread, NULL);
@@ -160,7 +150,6 @@ static void a_shorter_option_struct_is_padded_with_zeros(void **state)
 {
     struct new_options known = { 1, 2, 3 };
     uint64_t given[1] = { sizeof given };
-    (void)state;
     assert_ok(dti_options_copy(&known, sizeof known, given, "options"));
     assert_int_equal(known.struct_size, sizeof known);
     assert_int_equal(known.known, 0);
@@ -174,7 +163,6 @@ static void an_unknown_tail_must_be_zero(void **state)
         uint32_t tail[4];
     } given = { .known = { .struct_size = sizeof given, .known = 5 } };
     struct old_options known;
-    (void)state;
     assert_ok(dti_options_copy(&known, sizeof known, &given, "options"));
     assert_int_equal(known.known, 5);
     given.tail[3] = 1;
@@ -185,7 +173,6 @@ static void an_unknown_tail_must_be_zero(void **state)
 static void a_forgotten_size_is_refused(void **state)
 {
     struct old_options given = { 0 }, known;
-    (void)state;
     assert_status(dti_options_copy(&known, sizeof known, &given, "options"), DITTO_ERR_INVALID);
     assert_message("INIT macro");
 }
@@ -195,7 +182,6 @@ static void a_result_is_cut_or_padded_to_the_struct_of_the_caller(void **state)
     struct new_options found = { 1, 2, 3 }, longer[2], zero = { 0, 0, 0 };
     struct old_options shorter = { .struct_size = offsetof(struct old_options, padding), .padding = 7 };
     ditto_limits limits = DITTO_LIMITS_INIT;
-    (void)state;
     dti_result_store(&shorter, &found, sizeof found);
     assert_int_equal(shorter.struct_size, offsetof(struct old_options, padding));
     assert_int_equal(shorter.known, 2);
@@ -217,7 +203,6 @@ static void sizes_that_overflow_are_found(void **state)
 {
     ditto_tensor t = { .dtype = DITTO_F64, .rank = 2, .shape = { SIZE_MAX / 2, 3 } };
     size_t bytes;
-    (void)state;
     assert_int_equal(dti_tensor_count(&t), 0);
     t.shape[1] = 0;
     assert_int_equal(dti_tensor_count(&t), 0);
@@ -270,7 +255,6 @@ static void read_fractions(void)
 
 static void numbers_are_read_without_the_locale(void **state)
 {
-    (void)state;
     read_fractions();
     if (!set_comma_locale()) {
         print_message("  no locale with a decimal comma is installed, and none can be made\n");
@@ -289,7 +273,6 @@ static void only_complete_numbers_are_accepted(void **state)
     };
     double real;
     int64_t whole;
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (dti_parse_f64(bad[i], strlen(bad[i]), &real))
             fail_msg("\"%s\" passed as a number", bad[i]);
@@ -312,7 +295,6 @@ static void the_length_of_a_text_includes_the_part_that_does_not_fit(void **stat
 {
     char buffer[8];
     struct dti_text text = { buffer, sizeof buffer, 0 };
-    (void)state;
     dti_text_add(&text, "%s", "12345");
     dti_text_add(&text, "%s", "67890");
     assert_string_equal(buffer, "1234...");
@@ -321,7 +303,6 @@ static void the_length_of_a_text_includes_the_part_that_does_not_fit(void **stat
 
 static void the_floating_point_environment_is_set_and_restored(void **state)
 {
-    (void)state;
 #if defined(__x86_64__)
     uint32_t before = __builtin_ia32_stmxcsr();
     __builtin_ia32_ldmxcsr(before | 0x8040u); /* flush to zero, denormals are zero */
@@ -339,7 +320,6 @@ static void processor_features_are_those_that_the_kernel_reports(void **state)
     bool has_flags = false;
     struct dti_cpu cpu = dti_cpu_features();
     FILE *file = fopen("/proc/cpuinfo", "r");
-    (void)state;
     while (file != NULL && !has_flags && fgets(line, sizeof line, file) != NULL)
         has_flags = strncmp(line, "flags", 5) == 0;
     if (file != NULL)
@@ -374,7 +354,6 @@ static void a_number_outside_an_integer_dtype_becomes_its_end(void **state)
         { DITTO_F16, 1, 0x3c00 },
         { DITTO_BF16, -INFINITY, 0xff80 },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t element = 0;
         dti_number_store(rows[i].dtype, &element, rows[i].value);

@@ -16,7 +16,6 @@ static char why[512];
 static void all_default_events_are_known(void **state)
 {
     struct event event[MOST_EVENTS];
-    (void)state;
     uint32_t count = events_of_list("", event, why, sizeof why);
     assert_int_equal(count, 13);
     assert_string_equal(event[0].name, "cycles");
@@ -28,7 +27,6 @@ static void all_default_events_are_known(void **state)
 static void an_unknown_event_is_named(void **state)
 {
     struct event event[MOST_EVENTS];
-    (void)state;
     assert_int_equal(events_of_list("cycles,no-such-event", event, why, sizeof why), 0);
     assert_non_null(strstr(why, "\"no-such-event\" is no event"));
 }
@@ -37,7 +35,6 @@ static void a_list_has_a_limit(void **state)
 {
     struct event event[MOST_EVENTS];
     char list[(MOST_EVENTS + 1) * 7 + 1] = "";
-    (void)state;
     for (int i = 0; i <= MOST_EVENTS; i++)
         strcat(list, "cycles,");
     assert_int_equal(events_of_list(list, event, why, sizeof why), 0);
@@ -49,7 +46,6 @@ static void a_list_has_a_limit(void **state)
 static void a_number_is_a_raw_event(void **state)
 {
     struct event event[MOST_EVENTS];
-    (void)state;
     assert_int_equal(events_of_list("r04d2", event, why, sizeof why), 1);
     assert_int_equal(event[0].attr.type, PERF_TYPE_RAW);
     assert_int_equal(event[0].attr.config, 0x04d2);
@@ -59,7 +55,6 @@ static void a_number_is_a_raw_event(void **state)
 static void hardware_events_are_in_groups_of_four(void **state)
 {
     struct event event[MOST_EVENTS];
-    (void)state;
     const char *list = "task-clock,cycles,instructions,branch-misses,page-faults,L1d-misses,L2-misses";
     const uint32_t group[] = { 0, 1, 1, 1, 0, 1, 2 };
     assert_int_equal(events_of_list(list, event, why, sizeof why), 7);
@@ -80,7 +75,6 @@ static void libpfm_knows_the_events_of_processors(void **state)
         { "amd64_fam19h_zen4::ANY_DATA_CACHE_FILLS_FROM_SYSTEM:LOCAL_CCX", 0x0244 },
         { "amd64_fam19h_zen4::RETIRED_INSTRUCTIONS", 0x00c0 },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
         struct event event[MOST_EVENTS];
         assert_int_equal(events_of_list(events[i].name, event, why, sizeof why), 1);
@@ -88,7 +82,6 @@ static void libpfm_knows_the_events_of_processors(void **state)
         assert_true(event_is_hardware(&event[0]));
     }
 #else
-    (void)state;
     skip(); /* libpfm4 was not found when this was built */
 #endif
 }
@@ -103,7 +96,6 @@ static bool is_on[64];
 
 static int fake_open(struct perf_event_attr *attr, pid_t thread, int group_fd)
 {
-    (void)thread;
     if (hardware_error != 0 && attr->type != PERF_TYPE_SOFTWARE)
         return hardware_error;
     if (kernel_is_refused && !attr->exclude_kernel)
@@ -141,7 +133,6 @@ static void fake_control(int fd, bool on)
 
 static void fake_close(int fd)
 {
-    (void)fd;
     num_closed++;
 }
 
@@ -179,7 +170,6 @@ static struct counts count_once(void)
 
 static void counts_are_scaled_by_the_time_in_which_they_were_counted(void **state)
 {
-    (void)state;
     use_fake_calls(0, 0);
     assert_true(counters_choose("cycles,instructions,branch-misses,L1d-misses,L2-misses,page-faults", why,
                                 sizeof why));
@@ -202,7 +192,6 @@ static void counts_are_scaled_by_the_time_in_which_they_were_counted(void **stat
 
 static void without_permission_the_kernels_events_come_from_its_statistics(void **state)
 {
-    (void)state;
     use_fake_calls(1, 0);
     assert_true(counters_choose("cycles,context-switches,cpu-migrations", why, sizeof why));
     struct counts counts = count_once();
@@ -217,7 +206,6 @@ static void without_permission_the_kernels_events_come_from_its_statistics(void 
 
 static void without_a_pmu_software_events_are_counted(void **state)
 {
-    (void)state;
     use_fake_calls(0, -ENOENT);
     assert_true(counters_choose("cycles,task-clock", why, sizeof why));
     struct counts counts = count_once();
@@ -228,14 +216,12 @@ static void without_a_pmu_software_events_are_counted(void **state)
 
 static int refused_open(struct perf_event_attr *attr, pid_t thread, int group_fd)
 {
-    (void)attr, (void)thread, (void)group_fd;
     return -ENOSYS;
 }
 
 static void without_perf_events_the_statistics_of_the_kernel_are_left(void **state)
 {
     static const struct counter_calls refused = { refused_open, fake_read, fake_control, fake_close };
-    (void)state;
     use_fake_calls(0, 0);
     counters_use(&refused);
     assert_true(
@@ -252,7 +238,6 @@ static void without_perf_events_the_statistics_of_the_kernel_are_left(void **sta
 /* A library that a sanitizer loads may switch or fault more often, but not less often. */
 static void a_switch_and_a_fault_are_counted_on_their_thread(void **state)
 {
-    (void)state;
     counters_use(NULL);
     assert_true(counters_choose("voluntary-switches,page-faults,task-clock", why, sizeof why));
     struct counts counts;

@@ -8,7 +8,6 @@
 static void readings_that_are_close_are_one_mode(void **state)
 {
     const double reading[] = { 110, 240, 150, 170, 120, 200 };
-    (void)state;
     struct modes modes = modes_find(reading, 6);
     assert_int_equal(modes.count, 1);
     assert_true(modes.mode[0].low_ns == 110);
@@ -19,7 +18,6 @@ static void readings_that_are_close_are_one_mode(void **state)
 static void a_gap_separates_two_modes(void **state)
 {
     const double reading[] = { 120, 25, 24, 130, 125, 26, 25 };
-    (void)state;
     struct modes modes = modes_find(reading, 7);
     assert_int_equal(modes.count, 2);
     assert_true(modes.mode[0].median_ns == 25);
@@ -31,7 +29,6 @@ static void a_gap_separates_two_modes(void **state)
 static void neighbours_that_differ_by_less_than_the_gap_stay_together(void **state)
 {
     const double joined[] = { 100, 100, 100, 159, 159, 159 }, apart[] = { 100, 100, 100, 161, 161, 161 };
-    (void)state;
     assert_int_equal(modes_find(joined, 6).count, 1);
     assert_int_equal(modes_find(apart, 6).count, 2);
 }
@@ -39,7 +36,6 @@ static void neighbours_that_differ_by_less_than_the_gap_stay_together(void **sta
 static void few_readings_are_no_mode(void **state)
 {
     double reading[100];
-    (void)state;
     for (int i = 0; i < 100; i++)
         reading[i] = i < 1 ? 5000 : 100;
     struct modes modes = modes_find(reading, 100); /* 1 of 100 is disturbed */
@@ -55,7 +51,6 @@ static void few_readings_are_no_mode(void **state)
 static void a_single_reading_does_not_join_two_modes(void **state)
 {
     double reading[201];
-    (void)state;
     for (int i = 0; i < 100; i++) {
         reading[i] = 25 + 0.25 * i;
         reading[100 + i] = 110 + 1.3 * i;
@@ -71,7 +66,6 @@ static void of_too_many_groups_the_largest_are_modes(void **state)
 {
     double reading[5 * 4 + 1];
     uint32_t count = 0;
-    (void)state;
     for (int group = 0; group < 5; group++)
         for (int i = 0; i < (group == 2 ? 3 : 4); i++)
             reading[count++] = 10 << 2 * group;
@@ -85,7 +79,6 @@ static void of_too_many_groups_the_largest_are_modes(void **state)
 static void one_pu_is_one_mode(void **state)
 {
     const double reading[] = { 0, 0, 0, 0 };
-    (void)state;
     struct modes modes = modes_find(reading, 4);
     assert_int_equal(modes.count, 1);
     assert_int_equal(modes_of(&modes, &(struct conditions){ 0, 0, false }), 0);
@@ -94,7 +87,6 @@ static void one_pu_is_one_mode(void **state)
 static void a_batch_is_in_a_mode_if_both_readings_are(void **state)
 {
     const double reading[] = { 20, 21, 22, 100, 101, 102 };
-    (void)state;
     struct modes modes = modes_find(reading, 6);
     assert_int_equal(modes_of(&modes, &(struct conditions){ 20, 22, false }), 0);
     assert_int_equal(modes_of(&modes, &(struct conditions){ 102, 100, false }), 1);
@@ -133,7 +125,6 @@ static const struct rounds_machine machine = { fake_hand_over, fake_stolen, fake
 
 static double always_100(double now)
 {
-    (void)now;
     return 100;
 }
 
@@ -171,7 +162,6 @@ static struct rounds measure(double (*hand_over_at)(double now), uint64_t steals
 
 static void a_row_in_one_mode_has_the_rounds_that_were_asked_for(void **state)
 {
-    (void)state;
     struct rounds r = measure(always_100, 0, 2, 31, 0.004);
     assert_int_equal(r.count, 32); /* the first does not count */
     assert_int_equal(r.modes.count, 1);
@@ -186,7 +176,6 @@ static void a_row_in_one_mode_has_the_rounds_that_were_asked_for(void **state)
 
 static void a_slow_row_has_15_rounds(void **state)
 {
-    (void)state;
     struct rounds r = measure(always_100, 0, 1, 31, 3);
     assert_int_equal(rounds_figures(&r, 0, 0).batches, ROUNDS_ENOUGH);
     assert_false(rounds_too_few(&r, 0));
@@ -203,7 +192,6 @@ static void a_slow_row_has_15_rounds(void **state)
 
 static void a_row_is_completed_in_each_mode_and_no_figure_is_in_the_wrong_one(void **state)
 {
-    (void)state;
     struct rounds r = measure(mostly_100, 0, 3, 31, 0.1);
     assert_int_equal(r.modes.count, 2);
     for (uint32_t mode = 0; mode < 2; mode++)
@@ -220,7 +208,6 @@ static void a_row_is_completed_in_each_mode_and_no_figure_is_in_the_wrong_one(vo
 
 static void a_mode_that_does_not_come_again_has_too_few(void **state)
 {
-    (void)state;
     struct rounds r = measure(at_first_25, 0, 1, 31, 0.05);
     assert_int_equal(r.modes.count, 2);
     assert_true(rounds_too_few(&r, 0));
@@ -231,7 +218,6 @@ static void a_mode_that_does_not_come_again_has_too_few(void **state)
 
 static void a_row_waits_for_a_mode_no_longer_than_asked(void **state)
 {
-    (void)state;
     rounds_wait_at_most(2);
     struct rounds r = measure(at_first_25, 0, 1, 31, 0.05);
     rounds_wait_at_most(ROUNDS_WAIT_SECONDS);
@@ -243,7 +229,6 @@ static void a_row_waits_for_a_mode_no_longer_than_asked(void **state)
 
 static void batches_with_steal_time_are_disturbed(void **state)
 {
-    (void)state;
     struct rounds r = measure(always_100, 1, 1, 31, 0.5);
     assert_true(r.disturbed);
     assert_int_equal(r.modes.count, 1); /* the row is shown, and marked */
@@ -263,7 +248,6 @@ static double changes_in_each_round(double now)
 /* Figures that are made of several columns would be wrong in a mode in which only one of them has batches. */
 static void a_mode_without_batches_of_a_column_is_not_shown(void **state)
 {
-    (void)state;
     struct rounds r = measure(changes_in_each_round, 0, 3, 31, 0.1);
     assert_true(r.disturbed);
     assert_int_equal(r.modes.count, 1);
@@ -276,7 +260,6 @@ static void a_mode_without_batches_of_a_column_is_not_shown(void **state)
 static void a_contender_that_is_dropped_is_not_waited_for(void **state)
 {
     struct rounds r;
-    (void)state;
     fake.now = 0;
     fake.steals = 0;
     fake.hand_over_at = always_100;
@@ -299,7 +282,6 @@ static void a_contender_that_is_dropped_is_not_waited_for(void **state)
 static void another_figure_of_a_batch_has_its_conditions(void **state)
 {
     struct rounds r;
-    (void)state;
     fake.now = 0;
     fake.hand_over_at = always_100;
     rounds_use(&machine);

@@ -48,19 +48,16 @@ struct steady {
 
 static ditto_status barrier(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s, (void)b;
     return ditto_barrier(self, NULL);
 }
 
 static ditto_status small_all_reduce(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_all_reduce(self, b->src, b->dst, 2, DITTO_F32, DITTO_SUM, NULL);
 }
 
 static ditto_status all_reduce(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_all_reduce(self, b->src, b->dst, COUNT, DITTO_F32, DITTO_SUM, NULL);
 }
 
@@ -70,14 +67,12 @@ static ditto_status all_reduce_list(ditto_replica *self, struct steady *s, struc
         { .src = b->src, .dst = b->dst, .count = 1024, .dtype = DITTO_F32 },
         { .src = b->src + 1024, .dst = b->dst + 1024, .count = COUNT - 1024, .dtype = DITTO_F32 }
     };
-    (void)s;
     return ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL);
 }
 
 static ditto_status add(void *out, const void *left, const void *right, size_t count, void *user)
 {
     const float *a = left, *b = right;
-    (void)user;
     for (size_t i = 0; i < count; i++)
         ((float *)out)[i] = a[i] + b[i];
     return DITTO_OK;
@@ -85,14 +80,12 @@ static ditto_status add(void *out, const void *left, const void *right, size_t c
 
 static ditto_status all_reduce_with(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_all_reduce_with(self, b->src, b->dst, COUNT, sizeof(float), add, NULL, NULL);
 }
 
 static ditto_status started_all_reduce(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     ditto_pending pending;
-    (void)s;
     DITTO_TRY(ditto_all_reduce_start(self, b->src, b->dst, COUNT, DITTO_F32, DITTO_SUM, NULL, &pending));
     return ditto_wait(self, &pending, NULL);
 }
@@ -100,7 +93,6 @@ static ditto_status started_all_reduce(ditto_replica *self, struct steady *s, st
 static ditto_status started_all_gather(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     ditto_pending pending;
-    (void)s;
     DITTO_TRY(ditto_all_gather_start(self, b->src, b->dst, COUNT, DITTO_F32, NULL, &pending));
     return ditto_wait(self, &pending, NULL);
 }
@@ -108,7 +100,6 @@ static ditto_status started_all_gather(ditto_replica *self, struct steady *s, st
 static ditto_status started_reduce_scatter(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     ditto_pending pending;
-    (void)s;
     DITTO_TRY(ditto_reduce_scatter_start(self, b->src, b->dst, COUNT / REPLICAS, DITTO_F32, DITTO_SUM, NULL,
                                          &pending));
     return ditto_wait(self, &pending, NULL);
@@ -117,52 +108,44 @@ static ditto_status started_reduce_scatter(ditto_replica *self, struct steady *s
 static ditto_status all_gather_tensor(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     ditto_tensor src = { .data = b->src, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } }, dst;
-    (void)s;
     DITTO_TRY(ditto_all_gather_tensor(self, &src, 0, &dst)); /* allocates the result */
     return ditto_free(self, dst.data);
 }
 
 static ditto_status all_gather(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_all_gather(self, b->src, b->dst, COUNT, NULL, DITTO_F32, NULL);
 }
 
 static ditto_status all_gather_uneven(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     const size_t counts[REPLICAS] = { 1000, 3000 };
-    (void)s;
     return ditto_all_gather(self, b->src, b->dst, 0, counts, DITTO_F32, NULL);
 }
 
 static ditto_status reduce_scatter(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_reduce_scatter(self, b->src, b->dst, COUNT / REPLICAS, NULL, DITTO_F32, DITTO_SUM, NULL);
 }
 
 static ditto_status reduce_scatter_uneven(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     const size_t counts[REPLICAS] = { 1000, COUNT - 1000 };
-    (void)s;
     return ditto_reduce_scatter(self, b->src, b->dst, 0, counts, DITTO_F32, DITTO_SUM, NULL);
 }
 
 static ditto_status reduce_to_root(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_reduce_to_root(self, b->src, b->dst, COUNT, DITTO_F32, DITTO_SUM, 0, NULL);
 }
 
 static ditto_status broadcast(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_broadcast_from_root(self, b->dst, COUNT, DITTO_F32, 0, NULL);
 }
 
 static ditto_status block_sum(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s;
     return ditto_block_sum(self, b->src, b->dst, COUNT, DITTO_F32, NULL);
 }
 
@@ -175,7 +158,6 @@ static ditto_status exchange(ditto_replica *self, struct steady *s, struct buffe
                                  .src_count = COUNT,
                                  .dst_count = COUNT,
                                  .dtype = DITTO_F32 };
-    (void)s;
     return ditto_exchange(self, &part, 1, NULL);
 }
 
@@ -187,7 +169,6 @@ static ditto_status all_reduce_slices(ditto_replica *self, struct steady *s, str
     ditto_slices dst = {
         .indices = b->indices, .values = b->dst, .rows = REPLICAS * ROWS, .row_count = 8, .dtype = DITTO_F32
     };
-    (void)s;
     return ditto_all_reduce_slices(self, &src, &dst, DITTO_SUM, NULL);
 }
 
@@ -196,20 +177,17 @@ static ditto_status all_reduce_slices_into(ditto_replica *self, struct steady *s
     ditto_slices src = {
         .indices = b->index, .values = b->src, .rows = ROWS, .row_count = 8, .dtype = DITTO_F32
     };
-    (void)s;
     return add_slices_to_dense(self, &src, b->dst, COUNT / 8, DITTO_SUM, NULL);
 }
 
 static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                   void *user, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_OK;
 }
 
 static ditto_status merge_call(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)s, (void)b;
     return ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL);
 }
 
@@ -230,13 +208,11 @@ static ditto_status queue(ditto_replica *self, struct steady *s, struct buffers 
 
 static ditto_status do_nothing(ditto_replica *self, void *unused)
 {
-    (void)self, (void)unused;
     return DITTO_OK;
 }
 
 static ditto_status run(ditto_replica *self, struct steady *s, struct buffers *b)
 {
-    (void)self, (void)b;
     return ditto_strategy_run(s->strategy, do_nothing, NULL);
 }
 
@@ -286,7 +262,6 @@ static ditto_status count_inside(ditto_replica *self, void *argument)
 
 static ditto_status start_inside(ditto_replica *self, void *unused)
 {
-    (void)self, (void)unused;
     counters_start_own();
     return DITTO_OK;
 }
@@ -394,7 +369,6 @@ static void no_replica_sleeps_or_touches_new_memory(void **state)
 {
     static struct steady s;
     cpu_set_t allowed;
-    (void)state;
     sched_getaffinity(0, sizeof allowed, &allowed);
     if (CPU_COUNT(&allowed) < REPLICAS) {
         printf("skipped: two replicas need two PUs\n");

@@ -131,7 +131,6 @@ static ditto_status add_to_own_rows(ditto_replica *self, void *user)
 
 static void rule_12_11_different_rows_do_not_touch_each_other(void **state)
 {
-    (void)state;
     const ditto_dtype dtypes[] = { DITTO_I8, DITTO_U16, DITTO_I32, DITTO_U64 };
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
@@ -176,7 +175,6 @@ static ditto_status add_and_compare_versions(ditto_replica *self, void *user)
 
 static void rule_12_11_versions_count_the_calls_that_have_ended(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct table t;
         uint64_t sum = 0;
@@ -214,7 +212,6 @@ static ditto_status assign_and_check(ditto_replica *self, void *user)
 
 static void rule_12_11_no_element_is_torn(void **state)
 {
-    (void)state;
     const ditto_dtype dtypes[] = { DITTO_BOOL, DITTO_F16, DITTO_BF16, DITTO_F32, DITTO_F64, DITTO_C64 };
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
@@ -243,7 +240,6 @@ static ditto_status add_to_all(ditto_replica *self, void *user)
 /* An update may be lost, but none is applied twice, and none is lost that began after the others ended. */
 static void rule_12_11_updates_of_the_same_row_may_be_lost(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct table t;
         double found[MOST_ROWS * 4], again[MOST_ROWS * 4];
@@ -294,7 +290,6 @@ static ditto_status change_in_all_ways(ditto_replica *self, void *user)
 
 static void rule_12_11_one_worker_has_the_bits_of_a_locked_parameter(void **state)
 {
-    (void)state;
     const ditto_concurrency concurrencies[] = { DITTO_CONCURRENCY_HOGWILD, DITTO_CONCURRENCY_FREE_READS };
     const ditto_dtype dtypes[] = { DITTO_BOOL, DITTO_F16, DITTO_BF16, DITTO_F32, DITTO_F64,
                                    DITTO_C64,  DITTO_I8,  DITTO_I16,  DITTO_I32, DITTO_I64,
@@ -350,7 +345,6 @@ static void train(struct table *t, const ditto_optimizer_options *options, ditto
 
 static void rule_12_12_steps_without_locks(void **state)
 {
-    (void)state;
     const struct {
         ditto_rule rule;
         double decay, clip;
@@ -385,12 +379,10 @@ static void rule_12_12_steps_without_locks(void **state)
 
 static void no_rule(const ditto_rule_range *range, void *user)
 {
-    (void)range, (void)user;
 }
 
 static void rule_12_12_steps_that_need_a_lock_are_refused(void **state)
 {
-    (void)state;
     struct table t;
     ditto_optimizer *refused;
     make_table(&t, 2, DITTO_F32, 10, 3, 2, DITTO_CONCURRENCY_HOGWILD);
@@ -447,7 +439,6 @@ static ditto_status add_and_read_freely(ditto_replica *self, void *user)
 
 static void rule_12_10_free_reads_lose_no_update(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t shards = 1; shards <= 4; shards += 3) {
             struct table t;
@@ -481,7 +472,6 @@ static ditto_status assign_and_read_freely(ditto_replica *self, void *user)
 
 static void rule_12_10_free_reads_tear_no_element(void **state)
 {
-    (void)state;
     const ditto_dtype dtypes[] = { DITTO_BF16, DITTO_F32, DITTO_C64, DITTO_I8 };
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
@@ -498,7 +488,6 @@ static void add_and_count(const ditto_rule_range *range, void *user)
 {
     float *value = range->value, *count = range->slot[0];
     const float *gradient = range->gradient;
-    (void)user;
     for (size_t i = 0; i < range->count; i++) {
         value[i] += gradient[i];
         count[i] += 1;
@@ -519,7 +508,6 @@ static ditto_status step_and_read_freely(ditto_replica *self, void *user)
 
 static void rule_12_12_steps_of_all_rules_allow_free_reads(void **state)
 {
-    (void)state;
     for (int k = 0; k < 5; k++) {
         ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
         static float expected[MOST_ROWS * 40], found[MOST_ROWS * 40];
@@ -582,7 +570,6 @@ static ditto_status read_wrongly(ditto_replica *self, void *user)
 
 static void rule_12_10_wrong_reads_are_refused(void **state)
 {
-    (void)state;
     struct table t;
     ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     options.rule = DITTO_RULE_SGD;
@@ -601,7 +588,6 @@ static void rule_12_10_wrong_reads_are_refused(void **state)
 
 static void rule_12_11_wrong_concurrencies_are_refused(void **state)
 {
-    (void)state;
     struct table t;
     char text[400];
     ditto_variable *refused;

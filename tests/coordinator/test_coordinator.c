@@ -62,7 +62,6 @@ static _Atomic int calls, gate_is_open, at_gate;
 
 static ditto_status count_call(ditto_replica *self, void *user)
 {
-    (void)self;
     atomic_fetch_add((_Atomic int *)user, 1);
     return DITTO_OK;
 }
@@ -71,7 +70,6 @@ static ditto_status count_call(ditto_replica *self, void *user)
 static ditto_status double_it(ditto_replica *self, void *user)
 {
     ditto_tensor x;
-    (void)user;
     DITTO_TRY(ditto_argument(self, "x", &x));
     return ditto_return_f64(self, NULL, 2 * *(const double *)x.data);
 }
@@ -84,7 +82,6 @@ static void close_gate(void)
 
 static ditto_status wait_for_gate(ditto_replica *self, void *user)
 {
-    (void)self, (void)user;
     atomic_fetch_add(&at_gate, 1);
     while (!atomic_load(&gate_is_open))
         sleep_ms(1);
@@ -101,13 +98,11 @@ static void await_at_gate(int functions)
 
 static ditto_status fail_always(ditto_replica *self, void *user)
 {
-    (void)user;
     return ditto_fail(self, 7, "this one fails");
 }
 
 static ditto_status end_of_input(ditto_replica *self, void *user)
 {
-    (void)user;
     DITTO_TRY(ditto_return_f64(self, NULL, 3));
     return DITTO_END_OF_INPUT;
 }
@@ -116,7 +111,6 @@ static ditto_status end_of_input(ditto_replica *self, void *user)
 static ditto_status sum_of_ids(ditto_replica *self, void *user)
 {
     double sum = ditto_replica_id(self);
-    (void)user;
     DITTO_TRY(ditto_all_reduce(self, &sum, &sum, 1, DITTO_F64, DITTO_SUM, NULL));
     return ditto_return_f64(self, NULL, sum + 100 * ditto_num_replicas(self));
 }
@@ -144,7 +138,6 @@ static ditto_status number_of_worker(uint32_t worker, uint32_t workers, void *us
 
 static void rule_12_1_workers_are_groups_of_replicas_in_step(void **state)
 {
-    (void)state;
     const uint32_t shapes[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 3, 2 }, { 2, 3 }, { 8, 1 } };
     register_as("sum_of_ids", sum_of_ids, NULL);
     for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
@@ -171,7 +164,6 @@ static void rule_12_1_workers_are_groups_of_replicas_in_step(void **state)
 
 static void rule_12_1_options_that_cannot_be(void **state)
 {
-    (void)state;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     uint32_t nodes[2] = { 0, 0 }, none = 999;
@@ -208,14 +200,12 @@ static void rule_12_1_options_that_cannot_be(void **state)
 static ditto_status give_one(uint32_t replica, uint32_t n, void *user, ditto_tensor *component)
 {
     static double one = 1;
-    (void)replica, (void)n, (void)user;
     *component = (ditto_tensor){ .data = &one, .dtype = DITTO_F64 };
     return DITTO_OK;
 }
 
 static void rule_12_2_calls_that_need_replicas_in_step(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(2, 1, NULL), *mirrored = make_strategy(2, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0), *second;
     ditto_value *value;
@@ -239,7 +229,6 @@ static void rule_12_2_calls_that_need_replicas_in_step(void **state)
 
 static void rule_12_3_functions_are_executed_once_each(void **state)
 {
-    (void)state;
     register_as("count", count_call, &calls);
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_workers(replica_counts[k], 1, NULL);
@@ -264,7 +253,6 @@ static void rule_12_3_functions_are_executed_once_each(void **state)
 
 static void rule_12_3_arguments_are_copied(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(2, 1, NULL), *other = make_strategy(1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
     ditto_remote *remote[50];
@@ -296,13 +284,11 @@ static ditto_status return_slices(ditto_replica *self, void *user)
     ditto_slices slices = {
         .indices = &row, .values = &value, .rows = 1, .row_count = 1, .dtype = DITTO_F64
     };
-    (void)user;
     return ditto_return_slices(self, NULL, &slices, 1);
 }
 
 static void rule_12_4_results_are_tensors(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(1, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
     ditto_value *value;
@@ -317,7 +303,6 @@ static void rule_12_4_results_are_tensors(void **state)
 
 static void rule_12_3_a_full_queue(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(1, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 4);
     ditto_schedule_options now = DITTO_SCHEDULE_OPTIONS_INIT;
@@ -344,7 +329,6 @@ static void rule_12_3_a_full_queue(void **state)
 
 static void rule_12_3_the_smallest_queue(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(3, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 1);
     register_as("count", count_call, &calls);
@@ -358,7 +342,6 @@ static void rule_12_3_the_smallest_queue(void **state)
 
 static void rule_12_3_names(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(1, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
     char longest[DITTO_MAX_FUNCTION_NAME_BYTES + 2];
@@ -387,7 +370,6 @@ static void rule_12_3_names(void **state)
 
 static void rule_12_4_positive_statuses_are_returned_with_results(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(2, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
     register_as("end_of_input", end_of_input, NULL);
@@ -413,7 +395,6 @@ static void rule_12_4_positive_statuses_are_returned_with_results(void **state)
 
 static void rule_12_5_the_first_error_is_returned_once(void **state)
 {
-    (void)state;
     register_as("fail", fail_always, NULL);
     register_as("count", count_call, &calls);
     register_as("wait", wait_for_gate, NULL);
@@ -461,7 +442,6 @@ static void rule_12_5_the_first_error_is_returned_once(void **state)
 
 static void rule_12_5_schedule_and_done_return_it_too(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(2, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
     ditto_value *value;
@@ -485,7 +465,6 @@ static void rule_12_5_schedule_and_done_return_it_too(void **state)
 
 static void rule_12_6_cancelling(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(1, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
     ditto_value *value;
@@ -513,7 +492,6 @@ static void rule_12_6_cancelling(void **state)
 
 static void *open_gate_later(void *unused)
 {
-    (void)unused;
     sleep_ms(50);
     atomic_store(&gate_is_open, 1);
     return NULL;
@@ -521,7 +499,6 @@ static void *open_gate_later(void *unused)
 
 static void rule_12_6_destroy_cancels_the_queue(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(2, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 64);
     ditto_value *value;
@@ -568,7 +545,6 @@ static ditto_status five_behind_the_gate(ditto_replica *self, void *user)
 /* A fetch on another thread gets the result of a function that destroy waits for. */
 static void rule_12_6_fetch_during_destroy(void **state)
 {
-    (void)state;
     for (int i = 0; i < test_trials(20); i++) {
         ditto_strategy *strategy = make_workers(1, 1, NULL);
         ditto_coordinator *c = make_coordinator(strategy, 0);
@@ -601,7 +577,6 @@ static _Atomic int begun, stuck;
 /* The first call waits for the gate, and the later ones do not. */
 static ditto_status stick_once(ditto_replica *self, void *user)
 {
-    (void)user;
     if (atomic_fetch_add(&begun, 1) == 0)
         while (!atomic_load(&gate_is_open))
             sleep_ms(1);
@@ -611,7 +586,6 @@ static ditto_status stick_once(ditto_replica *self, void *user)
 
 static void rule_12_7_a_late_function_is_executed_by_another_worker(void **state)
 {
-    (void)state;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.run_timeout_ms = SANITIZED ? 1000 : 200;
     ditto_strategy *strategy = make_workers(2, 1, &options);
@@ -655,7 +629,6 @@ static int retire_all(void *unused)
     ditto_strategy *strategy;
     ditto_remote *late;
     ditto_value *value;
-    (void)unused;
     options.run_timeout_ms = SANITIZED ? 500 : 100;
     options.num_replicas = 2;
     REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
@@ -682,7 +655,6 @@ static int retire_all(void *unused)
 
 static void rule_12_7_after_max_attempts_it_fails(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(retire_all, NULL, 60), 0);
 }
 
@@ -757,7 +729,6 @@ static int destroy_before_late(void *replicas)
 
 static void rule_12_7_a_late_function_keeps_what_it_uses(void **state)
 {
-    (void)state;
     for (uint32_t replicas = 1; replicas <= 2; replicas++)
         assert_int_equal(in_child(destroy_before_late, &replicas, 100), 0);
 }
@@ -768,7 +739,6 @@ static int destroy_at_once(void *unused)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_coordinator *c;
     ditto_strategy *strategy;
-    (void)unused;
     options.run_timeout_ms = SANITIZED ? 500 : 100;
     options.num_replicas = 1;
     REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
@@ -784,7 +754,6 @@ static int destroy_at_once(void *unused)
 
 static void rule_12_7_destroy_does_not_wait_for_ever(void **state)
 {
-    (void)state;
     for (int i = 0; i < 5; i++)
         assert_int_equal(in_child(destroy_at_once, NULL, 60), 0);
 }
@@ -802,7 +771,6 @@ static ditto_status end_about_the_limit(ditto_replica *self, void *user)
 static int end_at_limit(void *unused)
 {
     static _Atomic uint64_t random = 1;
-    (void)unused;
     for (int i = 0; i < test_trials(30); i++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_coordinator *c;
@@ -835,7 +803,6 @@ static int end_at_limit(void *unused)
 
 static void rule_12_7_functions_that_end_at_the_limit(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(end_at_limit, NULL, 100), 0);
 }
 
@@ -873,7 +840,6 @@ static ditto_status outside(ditto_replica *self, void *user)
 
 static void rule_12_8_calls_from_inside(void **state)
 {
-    (void)state;
     static struct inside in;
     static struct report report;
     in.strategy = make_workers(2, 1, NULL);
@@ -907,7 +873,6 @@ static ditto_status add_to_own(ditto_replica *self, void *user)
 
 static void rule_12_9_values_of_workers(void **state)
 {
-    (void)state;
     static ditto_per_worker *values;
     ditto_strategy *strategy = make_workers(3, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
@@ -949,7 +914,6 @@ static ditto_status next_row(ditto_replica *self, void *user)
     ditto_iterator *iterator;
     ditto_batch batch;
     ditto_tensor none;
-    (void)user;
     if (ditto_worker_value(self, datasets, &none) != DITTO_ERR_INVALID)
         return DITTO_ERR_CORRUPT;
     DITTO_TRY(ditto_worker_iterator(self, datasets, &iterator));
@@ -959,7 +923,6 @@ static ditto_status next_row(ditto_replica *self, void *user)
 
 static void rule_12_9_datasets_of_workers(void **state)
 {
-    (void)state;
     static int works = 1;
     ditto_strategy *strategy = make_workers(3, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
@@ -1012,7 +975,6 @@ static void *schedule_many(void *coordinator)
 
 static void rule_12_3_several_threads_schedule(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_workers(3, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 8);
     pthread_t threads[3];
@@ -1042,7 +1004,6 @@ static int use_in_child(void *argument)
 
 static void a_child_process_cannot_use_it(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     ditto_strategy *strategy = make_workers(2, 1, NULL);

@@ -73,13 +73,11 @@ static void join(void)
 
 static ditto_status do_nothing(ditto_replica *self, void *user)
 {
-    (void)self, (void)user;
     return DITTO_OK;
 }
 
 static ditto_status wait_for_gate(ditto_replica *self, void *user)
 {
-    (void)self, (void)user;
     atomic_fetch_add(&test.at_gate, 1);
     while (!atomic_load(&test.gate_is_open))
         sleep_ms(1);
@@ -101,7 +99,6 @@ static ditto_status apply_one(ditto_replica *self, ditto_apply_options *options)
 
 static ditto_status step_without_age(ditto_replica *self, void *user)
 {
-    (void)user;
     return apply_one(self, NULL);
 }
 
@@ -109,7 +106,6 @@ static ditto_status step_without_age(ditto_replica *self, void *user)
 static ditto_status step_of_age(ditto_replica *self, void *user)
 {
     ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    (void)user;
     DITTO_TRY(ditto_optimizer_steps(self, test.optimizer, &options.read_steps));
     options.read_steps -= atomic_load(&test.age);
     options.has_read_steps = 1;
@@ -120,7 +116,6 @@ static ditto_status step_and_count(ditto_replica *self, void *user)
 {
     int dropped = 0;
     ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    (void)user;
     DITTO_TRY(ditto_optimizer_steps(self, test.optimizer, &options.read_steps));
     options.has_read_steps = 1;
     options.dropped = &dropped;
@@ -134,7 +129,6 @@ static ditto_status step_and_count(ditto_replica *self, void *user)
 
 static void rule_12_14_time_of_workers(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_coordinator_counters all = DITTO_COORDINATOR_COUNTERS_INIT;
@@ -180,7 +174,6 @@ static void rule_12_14_time_of_workers(void **state)
 
 static void rule_12_14_depth_of_the_queue(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_coordinator_counters all = DITTO_COORDINATOR_COUNTERS_INIT;
@@ -240,7 +233,6 @@ static void *read_again_and_again(void *has_ended)
 
 static void rule_12_14_reports_while_workers_work(void **state)
 {
-    (void)state;
     static _Atomic int has_ended;
     pthread_t thread;
     void *failed;
@@ -258,7 +250,6 @@ static void rule_12_14_reports_while_workers_work(void **state)
 
 static void rule_12_14_what_a_worker_does_now(void **state)
 {
-    (void)state;
     begin(2, 1);
     const char *text = ditto_strategy_diagnose(test.strategy);
     assert_non_null(strstr(text, "queue: 0 functions"));
@@ -289,7 +280,6 @@ static void step_with_age(int64_t age, int times)
 
 static void rule_12_14_ages_of_gradients(void **state)
 {
-    (void)state;
     for (uint32_t replicas = 1; replicas <= 3; replicas++) {
         ditto_staleness_counters ages = DITTO_STALENESS_COUNTERS_INIT;
         begin(1, replicas);
@@ -321,7 +311,6 @@ static void rule_12_14_ages_of_gradients(void **state)
 
 static void rule_12_14_dropped_gradients(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_staleness_counters ages = DITTO_STALENESS_COUNTERS_INIT;
         ditto_variable *iterations;
@@ -348,7 +337,6 @@ static void rule_12_14_dropped_gradients(void **state)
 
 static void rule_12_14_optimizers_of_other_variables(void **state)
 {
-    (void)state;
     ditto_strategy *mirrored = make_strategy(2, NULL);
     ditto_tensor zero = { .dtype = DITTO_F64 };
     ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
@@ -373,7 +361,6 @@ static void rule_12_14_optimizers_of_other_variables(void **state)
 static ditto_status reduce(ditto_replica *self, void *user)
 {
     double one = 1;
-    (void)user;
     return ditto_all_reduce(self, &one, &one, 1, DITTO_F64, DITTO_SUM, NULL);
 }
 
@@ -409,7 +396,6 @@ static void read_trace(const char *path, char *text, size_t size)
 
 static void rule_12_14_traces_of_workers(void **state)
 {
-    (void)state;
     static char text[1 << 18];
     const uint32_t shapes[][2] = { { 1, 1 }, { 2, 1 }, { 3, 2 }, { 8, 1 } };
     for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
@@ -447,13 +433,11 @@ static ditto_shared_dataset *shared;
 static ditto_status take_batch(ditto_replica *self, void *user)
 {
     ditto_batch batch;
-    (void)user;
     return ditto_shared_dataset_next(self, shared, &batch);
 }
 
 static void rule_12_14_traces_have_the_input(void **state)
 {
-    (void)state;
     ditto_dataset *rows, *batched;
     begin(1, 2);
     assert_ok(ditto_dataset_from_range(0, 100, 1, &rows));

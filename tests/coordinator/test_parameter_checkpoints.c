@@ -32,7 +32,6 @@ static ditto_concurrency concurrency;
 static void count_updates(const ditto_rule_range *range, void *user)
 {
     double *value = range->value, *once = range->slot[0], *twice = range->slot[1];
-    (void)user;
     for (size_t i = 0; i < range->count; i++) {
         value[i] += 1;
         once[i] += 1;
@@ -182,7 +181,6 @@ static void check_moments(const struct saved *s, size_t shard, size_t first, siz
 
 static void rule_12_13_a_save_has_each_shard_at_one_version(void **state)
 {
-    (void)state;
     const uint32_t shapes[][3] = { { 1, 1, 2 }, { 2, 1, 1 }, { 3, 1, SHARDS }, { 8, 1, 3 }, { 2, 2, 5 } };
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
@@ -204,7 +202,6 @@ static void rule_12_13_a_save_has_each_shard_at_one_version(void **state)
 
 static void rule_12_13_adam_is_saved_while_three_workers_push(void **state)
 {
-    (void)state;
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
     struct model m;
@@ -223,7 +220,6 @@ static void rule_12_13_adam_is_saved_while_three_workers_push(void **state)
 
 static void rule_12_13_a_checkpointer_saves_in_the_background(void **state)
 {
-    (void)state;
     char folder[SCRATCH_NAME], path[SCRATCH_NAME + 20];
     struct model m;
     struct saved saved;
@@ -252,7 +248,6 @@ static void rule_12_13_a_checkpointer_saves_in_the_background(void **state)
 /* Only the slots are chosen, and only the parameter. */
 static void rule_12_13_chosen_parameters_are_saved(void **state)
 {
-    (void)state;
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
     struct model m;
@@ -349,7 +344,6 @@ static void restore_into(const char *path, uint32_t workers, size_t shards, bool
 
 static void rule_12_13_a_checkpoint_fits_other_workers_and_shards(void **state)
 {
-    (void)state;
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
     struct model m;
@@ -372,7 +366,6 @@ static void rule_12_13_a_checkpoint_fits_other_workers_and_shards(void **state)
 /* Each shard is restored together with its slots, between two updates. */
 static void rule_12_13_a_restore_while_workers_push(void **state)
 {
-    (void)state;
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
     struct model m;
@@ -392,7 +385,6 @@ static void rule_12_13_a_restore_while_workers_push(void **state)
 /* Without locks, a save has elements that single updates have written, and a restore loses nothing else. */
 static void rule_12_13_saves_and_restores_without_locks(void **state)
 {
-    (void)state;
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
     struct model m;
@@ -423,7 +415,6 @@ static void rule_12_13_saves_and_restores_without_locks(void **state)
 /* A mirrored strategy has no versions, and its checkpoint has none. */
 static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
 {
-    (void)state;
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
     struct model m, mirrored = { .shards = 4 };
@@ -459,7 +450,6 @@ static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
 
 static void rule_12_13_the_folder_of_versions_is_not_for_data(void **state)
 {
-    (void)state;
     char path[SCRATCH_NAME];
     scratch_name(path, "parameters");
     struct model m;

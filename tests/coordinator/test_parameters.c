@@ -61,7 +61,6 @@ static void destroy_model(struct model *m)
 static ditto_status update_copy(const ditto_tensor *copy, const ditto_tensor *arguments,
                                 uint32_t num_arguments, void *user, ditto_tensor *result)
 {
-    (void)copy, (void)arguments, (void)num_arguments, (void)user, (void)result;
     return DITTO_OK;
 }
 
@@ -69,7 +68,6 @@ static ditto_status update_copy(const ditto_tensor *copy, const ditto_tensor *ar
 
 static void rule_12_2_parameters_in_cross_replica_context(void **state)
 {
-    (void)state;
     struct model m;
     double numbers[ROWS * WIDTH], found[ROWS * WIDTH], row[2 * WIDTH];
     char text[400];
@@ -134,7 +132,6 @@ static ditto_status add_and_pull(ditto_replica *self, void *user)
 
 static void rule_12_10_the_elements_of_a_shard_belong_to_one_version(void **state)
 {
-    (void)state;
     struct model m;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t shards = 1; shards <= 8; shards *= 4) {
@@ -174,7 +171,6 @@ static ditto_status push_rows(ditto_replica *self, void *user)
 
 static void rule_12_11_no_update_of_rows_is_lost(void **state)
 {
-    (void)state;
     struct model m;
     for (size_t k = 0; k < replica_counts_length; k++) {
         double found[ROWS * WIDTH];
@@ -219,7 +215,6 @@ static ditto_status use_wrongly(ditto_replica *self, void *user)
 
 static void rule_12_10_wrong_uses(void **state)
 {
-    (void)state;
     struct model m, other;
     make_model(&m, 2, 1, 1);
     assert_ok(ditto_function_register("use_wrongly", use_wrongly, &m));
@@ -295,7 +290,6 @@ static void destroy_all(const struct step_numbers *n)
 
 static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
 {
-    (void)state;
     const struct {
         ditto_rule rule;
         double momentum, decay, clip;
@@ -414,7 +408,6 @@ static ditto_status push_ones(ditto_replica *self, void *user)
 
 static void rule_12_12_steps_of_many_workers_are_all_applied(void **state)
 {
-    (void)state;
     const uint32_t shapes[][2] = { { 2, 1 }, { 3, 1 }, { 8, 1 }, { 2, 2 }, { 2, 3 }, { 1, 8 } };
     for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
         uint32_t workers = shapes[k][0], replicas = shapes[k][1];
@@ -468,7 +461,6 @@ static double member_f64(const ditto_value *value, const char *name)
 
 static void rule_12_12_gradients_are_gathered(void **state)
 {
-    (void)state;
     const uint32_t shapes[][2] = { { 1, 1 }, { 2, 1 }, { 3, 1 }, { 8, 1 }, { 2, 3 } };
     for (size_t k = 0; k < 2 * sizeof shapes / sizeof shapes[0]; k++) {
         uint32_t workers = shapes[k / 2][0], replicas = shapes[k / 2][1];
@@ -504,7 +496,6 @@ static ditto_optimizer_options with_max_staleness(int64_t max_staleness)
 
 static void rule_12_12_old_gradients_are_dropped(void **state)
 {
-    (void)state;
     double found[(ROWS + 1) * WIDTH];
     ditto_optimizer_options two = with_max_staleness(2);
     struct training t;
@@ -551,7 +542,6 @@ static ditto_status give_dropped(ditto_replica *self, void *user)
 /* Replicas that work in step gather no gradients and have no old ones. */
 static void rule_12_12_only_parameters_have_old_gradients(void **state)
 {
-    (void)state;
     ditto_strategy *mirrored = make_strategy(1, NULL);
     ditto_optimizer_options adding = with_max_staleness(2);
     ditto_optimizer *optimizer;
@@ -583,7 +573,6 @@ static ditto_status start_parts(ditto_replica *self, void *user)
 
 static void rule_12_12_steps_in_parts_are_refused(void **state)
 {
-    (void)state;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_strategy *strategy;

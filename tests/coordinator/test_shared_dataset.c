@@ -103,7 +103,6 @@ static void count_rows(const ditto_batch *batch)
 static ditto_status take_one(ditto_replica *self, void *user)
 {
     ditto_batch batch;
-    (void)user;
     ditto_status status = ditto_shared_dataset_next(self, test.shared, &batch);
     if (status == DITTO_OK) {
         count_rows(&batch);
@@ -135,7 +134,6 @@ static void assert_used_once(uint64_t first, uint64_t behind)
 
 static void rule_12_9_each_row_is_used_once(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (uint32_t replicas = 1; replicas <= 3; replicas++) {
             uint32_t workers = replica_counts[k];
@@ -156,7 +154,6 @@ static void rule_12_9_each_row_is_used_once(void **state)
 
 static void rule_12_9_functions_may_take_many_batches(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         begin(replica_counts[k], 1);
         for (int pass = 0; pass < 3; pass++) {
@@ -177,7 +174,6 @@ static _Atomic uint64_t first_of[3], rows_of[3];
 static ditto_status take_part(ditto_replica *self, void *user)
 {
     ditto_batch batch;
-    (void)user;
     DITTO_TRY(ditto_shared_dataset_next(self, test.shared, &batch));
     uint32_t id = ditto_replica_id(self);
     atomic_store(&rows_of[id], batch.rows);
@@ -187,7 +183,6 @@ static ditto_status take_part(ditto_replica *self, void *user)
 
 static void rule_12_9_replicas_of_a_worker_divide_a_batch(void **state)
 {
-    (void)state;
     for (int even = 0; even <= 1; even++) {
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         options.partial = even ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
@@ -216,7 +211,6 @@ static ditto_status take_on_replica_0(ditto_replica *self, void *user)
 
 static void rule_12_9_replicas_call_it_equally_often(void **state)
 {
-    (void)state;
     begin(2, 2);
     share(numbers(100, 10, 0), NULL);
     schedule("take_on_replica_0", take_on_replica_0, 1);
@@ -231,7 +225,6 @@ static void rule_12_9_replicas_call_it_equally_often(void **state)
 
 static void rule_12_9_the_last_batch(void **state)
 {
-    (void)state;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *rows, *batched;
     begin(2, 1);
@@ -270,7 +263,6 @@ static void rule_12_9_the_last_batch(void **state)
 
 static void rule_12_9_a_position_has_what_was_not_taken(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
@@ -311,7 +303,6 @@ static void rule_12_9_a_position_has_what_was_not_taken(void **state)
 /* A save while workers take batches has a whole number of them, from one point in the order of batches on. */
 static void rule_12_9_saves_while_workers_take_batches(void **state)
 {
-    (void)state;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     for (int i = 0; i < test_trials(20); i++) {
         begin(3, 1);
@@ -342,7 +333,6 @@ static void rule_12_9_saves_while_workers_take_batches(void **state)
 
 static void rule_12_9_states_that_do_not_fit(void **state)
 {
-    (void)state;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_shared_dataset *none = NULL;
     void *saved;
@@ -391,7 +381,6 @@ static void rule_12_9_states_that_do_not_fit(void **state)
 static ditto_status fail_at_500(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *user)
 {
-    (void)user, (void)random;
     if (*(const int64_t *)in[0].data == 500)
         return ditto_fail(NULL, 5, "row 500 cannot be read");
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
@@ -401,7 +390,6 @@ static ditto_status fail_at_500(const ditto_tensor *in, const ditto_tensor *out,
 static ditto_status take_and_count_errors(ditto_replica *self, void *user)
 {
     ditto_batch batch;
-    (void)user;
     ditto_status status = ditto_shared_dataset_next(self, test.shared, &batch);
     if (status == DITTO_OK)
         count_rows(&batch);
@@ -422,7 +410,6 @@ static ditto_dataset *failing_numbers(void)
 
 static void rule_12_9_an_error_of_the_input(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         void *saved;
         size_t bytes;
@@ -448,7 +435,6 @@ static void rule_12_9_an_error_of_the_input(void **state)
 
 static void rule_12_9_calls_that_cannot_be(void **state)
 {
-    (void)state;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_shared_dataset *none = NULL;
     ditto_dataset *rows;
@@ -509,7 +495,6 @@ static ditto_status call_from_inside(ditto_replica *self, void *user)
 
 static ditto_status wait_for_gate(ditto_replica *self, void *user)
 {
-    (void)self, (void)user;
     atomic_fetch_add(&test.at_gate, 1);
     while (!atomic_load(&test.gate_is_open))
         sleep_ms(1);
@@ -525,7 +510,6 @@ static ditto_status take_outside(ditto_replica *self, void *user)
 
 static void rule_12_9_contexts(void **state)
 {
-    (void)state;
     static struct report report;
     begin(2, 1);
     ditto_dataset *dataset = numbers(100, 10, 0);
@@ -566,7 +550,6 @@ static ditto_status open_counter(void *user, uint64_t pass, void **position)
 static ditto_status next_number(void *user, void *position, const ditto_tensor *row)
 {
     struct counter *c = position;
-    (void)user;
     if (c->next == c->fails_at)
         return ditto_fail(NULL, 6, "the generator fails");
     if (c->next == c->behind)
@@ -577,13 +560,11 @@ static ditto_status next_number(void *user, void *position, const ditto_tensor *
 
 static void close_counter(void *user, void *position)
 {
-    (void)user;
     free(position);
 }
 
 static ditto_status save_counter(void *user, void *position, void *bytes, size_t capacity, size_t *length)
 {
-    (void)user;
     *length = sizeof(struct counter);
     if (capacity >= *length)
         memcpy(bytes, position, *length);
@@ -592,7 +573,6 @@ static ditto_status save_counter(void *user, void *position, void *bytes, size_t
 
 static ditto_status restore_counter(void *user, void *position, const void *bytes, size_t length)
 {
-    (void)user;
     if (length != sizeof(struct counter))
         return DITTO_ERR_CORRUPT;
     memcpy(position, bytes, length);
@@ -624,7 +604,6 @@ static ditto_dataset *generated(struct counter *counter, uint64_t batch)
 
 static void rule_12_9_rows_before_an_error_are_delivered(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct counter counter = { .behind = 1000, .fails_at = 255 };
         begin(replica_counts[k], 1);
@@ -642,7 +621,6 @@ static void rule_12_9_rows_before_an_error_are_delivered(void **state)
 
 static void rule_12_9_passes_of_a_generator(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct counter counter = { .behind = 1500, .fails_at = -1 };
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -688,7 +666,6 @@ static ditto_status be_late_once(ditto_replica *self, void *user)
 
 static void rule_12_9_batches_of_a_late_function_are_taken_again(void **state)
 {
-    (void)state;
     for (int generates = 0; generates <= 1; generates++) {
         struct counter counter = { .behind = 1000, .fails_at = -1 };
         begin_with(2, 1, SANITIZED ? 3000 : 500, 0);
@@ -726,7 +703,6 @@ static ditto_status take_and_wait(ditto_replica *self, void *user)
 /* A batch that no function in time has used is in the position, also if no worker takes it again. */
 static void rule_12_9_a_position_has_batches_of_lost_workers(void **state)
 {
-    (void)state;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     void *saved;
     size_t bytes;
@@ -763,7 +739,6 @@ static ditto_status next_behind_gate(void *user, void *position, const ditto_ten
 
 static void rule_12_9_a_save_does_not_wait_for_ever(void **state)
 {
-    (void)state;
     struct counter counter = { .behind = 10, .fails_at = -1 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_status joined;
@@ -792,7 +767,6 @@ static void rule_12_9_a_save_does_not_wait_for_ever(void **state)
 
 static int destroy_before_late(void *unused)
 {
-    (void)unused;
     begin_with(1, 1, SANITIZED ? 500 : 100, 1);
     share(numbers(100, 10, 0), NULL);
     schedule("take_and_wait", take_and_wait, 1);
@@ -809,7 +783,6 @@ static int destroy_before_late(void *unused)
 
 static void rule_12_9_a_late_function_keeps_its_batch(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_before_late, NULL, 100), 0);
 }
 
@@ -817,7 +790,6 @@ static ditto_status fork_and_take(ditto_replica *self, void *user)
 {
     ditto_batch batch;
     int ended;
-    (void)user;
     pid_t child = fork();
     if (child == 0)
         _exit(ditto_shared_dataset_next(self, test.shared, &batch) == DITTO_ERR_FORKED ? 0 : 1);
@@ -830,7 +802,6 @@ static int use_in_child(void *unused)
 {
     void *saved;
     size_t bytes;
-    (void)unused;
     REQUIRE(ditto_shared_dataset_save(test.shared, &saved, &bytes) == DITTO_ERR_FORKED);
     REQUIRE(ditto_shared_dataset_destroy(test.shared) == DITTO_OK);
     REQUIRE(ditto_coordinator_destroy(test.coordinator) == DITTO_OK);
@@ -839,7 +810,6 @@ static int use_in_child(void *unused)
 
 static void rule_12_9_child_processes(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     begin(2, 1);

@@ -69,21 +69,18 @@ ditto_status drop_made(ditto_status status, ditto_value *made)
 
 ditto_status nothing(ditto_replica *self, void *unused)
 {
-    (void)self, (void)unused;
     return DITTO_OK;
 }
 
 ditto_status read_argument(ditto_replica *self, void *unused)
 {
     ditto_tensor part;
-    (void)unused;
     return ditto_argument(self, NULL, &part);
 }
 
 ditto_status copy_arguments(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                             void *unused, ditto_tensor *result)
 {
-    (void)unused, (void)result;
     for (uint32_t k = 0; k < count; k++)
         memcpy(copy->data, arguments[k].data, 4 * sizeof(float));
     return DITTO_OK;

@@ -102,7 +102,6 @@ static void cut_and_flipped_files_are_refused(void **state)
     unsigned char *bytes;
     uint64_t random = test_seed(61);
     int trials = test_trials(1000);
-    (void)state;
     assert_ok(begin(&s, 2));
     assert_ok(assign(&s, 3));
     assert_ok(ditto_checkpoint_save(s.strategy, own_path("good.h5"), NULL));
@@ -140,7 +139,6 @@ static void foreign_files_are_refused(void **state)
 {
     struct saved s;
     unsigned char *bytes;
-    (void)state;
     assert_ok(begin(&s, 2));
     assert_ok(assign(&s, 7));
     assert_ok(ditto_checkpoint_save(s.strategy, own_path("good.h5"), NULL));
@@ -220,18 +218,15 @@ static void put_many(hid_t object, const char *name, hid_t type, size_t bytes, h
 
 static void spoil_step(hid_t file, hid_t set)
 {
-    (void)set;
     put_many(file, "ditto_step", H5T_NATIVE_INT64, 8, 4000);
 }
 static void spoil_trainable(hid_t file, hid_t set)
 {
-    (void)file;
     put_many(set, "trainable", H5T_NATIVE_INT64, 8, 4000);
 }
 static void spoil_version(hid_t file, hid_t set)
 {
     hid_t text = H5Tcopy(H5T_C_S1);
-    (void)set;
     H5Tset_size(text, 8);
     put_many(file, "ditto_version", text, 8, 4000);
     H5Tclose(text);
@@ -239,21 +234,18 @@ static void spoil_version(hid_t file, hid_t set)
 static void spoil_dtype(hid_t file, hid_t set)
 {
     hid_t text = H5Tcopy(H5T_C_S1);
-    (void)file;
     H5Tset_size(text, 8);
     put_many(set, "dtype", text, 8, 1); /* an empty text */
     H5Tclose(text);
 }
 static void lose_aggregation(hid_t file, hid_t set)
 {
-    (void)file;
     H5Adelete(set, "aggregation");
 }
 static void add_set_of_rank_9(hid_t file, hid_t set)
 {
     hsize_t shape[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
     hid_t space = H5Screate_simple(9, shape, NULL);
-    (void)set;
     H5Dclose(H5Dcreate2(file, "b", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Sclose(space);
 }
@@ -265,7 +257,6 @@ static void files_with_a_valid_checksum_and_wrong_contents_are_refused(void **st
     struct saved s;
     ditto_checkpoint *file;
     double value;
-    (void)state;
     assert_ok(begin(&s, 2));
     assert_ok(assign(&s, 7));
     for (size_t i = 0; i < sizeof spoils / sizeof spoils[0]; i++) {
@@ -306,20 +297,17 @@ static int save_twice(const char *where, int (*limit)(const char *where))
 static int limit_files(const char *where)
 {
     struct rlimit small = { 9000, 9000 };
-    (void)where;
     signal(SIGXFSZ, SIG_IGN);
     return setrlimit(RLIMIT_FSIZE, &small);
 }
 
 static int too_large(void *unused)
 {
-    (void)unused;
     return save_twice(own_folder, limit_files);
 }
 
 static void a_limit_on_file_sizes_keeps_the_old_checkpoint(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(too_large, NULL, 60), 0);
 }
 
@@ -339,7 +327,6 @@ static int fill_disk(const char *where)
 static int full_disk(void *unused)
 {
     char disk[100];
-    (void)unused;
     snprintf(disk, sizeof disk, "%s/disk", own_folder);
     if (mkdir(disk, 0700) != 0 || mount("tmpfs", disk, "tmpfs", 0, "size=2m") != 0)
         return NO_MOUNT;
@@ -350,7 +337,6 @@ static int full_disk(void *unused)
 
 static void a_full_disk_keeps_the_old_checkpoint(void **state)
 {
-    (void)state;
     int found = in_child(full_disk, NULL, 60);
     rmdir(own_path("disk"));
     if (found == NO_MOUNT) {
@@ -369,7 +355,6 @@ static int read_only_folder(void *unused)
 {
     struct saved s;
     char inner[100], path[120];
-    (void)unused;
     snprintf(inner, sizeof inner, "%s/closed", own_folder);
     snprintf(path, sizeof path, "%s/room.h5", inner);
     REQUIRE(mkdir(inner, 0755) == 0);
@@ -388,7 +373,6 @@ static int read_only_folder(void *unused)
 
 static void a_read_only_folder_keeps_the_old_checkpoint(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(read_only_folder, NULL, 60), 0);
     chmod(own_path("closed"), 0755);
     empty_folder(own_path("closed"));
@@ -400,7 +384,6 @@ static int fail_behind(void *unused)
     struct saved s;
     ditto_checkpointer *c;
     ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
-    (void)unused;
     options.background = 1;
     options.prefix = "behind";
     REQUIRE(begin(&s, 2) == DITTO_OK);
@@ -420,7 +403,6 @@ static int fail_behind(void *unused)
 
 static void an_error_in_the_background_is_reported_once(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(fail_behind, NULL, 60), 0);
 }
 
@@ -475,7 +457,6 @@ static void a_killed_process_leaves_a_complete_checkpoint(void **state)
     struct saved s;
     uint64_t random = test_seed(62);
     int kills = test_trials(50), found = 0, with_third_file = 0;
-    (void)state;
     for (int i = 0; i < kills; i++) {
         char path[200];
         int64_t step;

@@ -22,7 +22,6 @@ typedef ditto_status operation(ditto_replica *self, const struct operands *o);
 
 static ditto_status keep_left(void *out, const void *left, const void *right, size_t count, void *user)
 {
-    (void)right, (void)user;
     memmove(out, left, count * sizeof(float));
     return DITTO_OK;
 }
@@ -99,7 +98,6 @@ static ditto_status block_dot(ditto_replica *self, const struct operands *o)
 
 static ditto_status zeros(void *out, size_t first, size_t count, void *user)
 {
-    (void)first, (void)user;
     memset(out, 0, count * sizeof(float));
     return DITTO_OK;
 }
@@ -109,7 +107,6 @@ static ditto_status block_sum_with(ditto_replica *self, const struct operands *o
 }
 static ditto_status unchanged(void *buffer, size_t count, ditto_dtype dtype, void *user)
 {
-    (void)buffer, (void)count, (void)dtype, (void)user;
     return DITTO_OK;
 }
 static ditto_status through(ditto_replica *self, const struct operands *o)
@@ -345,7 +342,6 @@ static void try_all_operations(uint32_t replicas, enum fault fault)
 static void every_operation_ends_in_the_documented_error(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 8 };
-    (void)state;
     for (int k = 0; k < 3; k++)
         for (int fault = 0; fault < FAULTS; fault++)
             /* COMES_LATE takes long, so fewer cases are tried. */
@@ -387,7 +383,6 @@ static const char *const difference_words[DIFFERENCES] = {
 
 static ditto_status keep_right(void *out, const void *left, const void *right, size_t count, void *user)
 {
-    (void)left, (void)user;
     memmove(out, right, count * sizeof(float));
     return DITTO_OK;
 }
@@ -433,7 +428,6 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
 static void calls_with_different_arguments_are_detected(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 8 };
-    (void)state;
     for (int k = 0; k < 3; k++) {
         ditto_strategy *strategy = make_strategy(replicas[k], NULL);
         for (int d = 0; d < DIFFERENCES; d++) {
@@ -494,7 +488,6 @@ static void all_missing_replicas_are_named(void **state)
 {
     ditto_strategy *strategy = make_strategy(64, NULL);
     struct away away = { .strategy = strategy };
-    (void)state;
     assert_status(ditto_strategy_run(strategy, most_stay_away, &away), DITTO_ERR_TIMED_OUT);
     assert_message("replicas 4-16, 18-63, the first of them replica 4 (in no collective yet), replica 5");
     print_message("  %s\n", ditto_last_error()->message);
@@ -530,7 +523,6 @@ static void a_destination_that_two_replicas_share_is_refused(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 8, 64 };
     float *buffer = calloc(50000, sizeof *buffer);
-    (void)state;
     for (int k = 0; k < 4; k++) {
         ditto_strategy *strategy = make_strategy(replicas[k], NULL);
         for (int broadcasts = 0; broadcasts < 2; broadcasts++) {
@@ -559,7 +551,6 @@ static size_t page_bytes;
 static void sleep_and_allow(int number, siginfo_t *info, void *context)
 {
     size_t offset = (size_t)((uintptr_t)info->si_addr - (uintptr_t)slow_pages);
-    (void)number, (void)context;
     if (offset >= SLOW_ITEMS * page_bytes)
         abort();
     sleep_ms(DELAY_MS);
@@ -572,7 +563,6 @@ static ditto_status sum_slow_packs(ditto_replica *self, void *unused)
     int sources[SLOW_ITEMS] = { 0 }, sums[SLOW_ITEMS];
     ditto_list_item items[SLOW_ITEMS];
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    (void)unused;
     options.timeout_ms = WAIT_MS;
     options.bytes_per_pack = 1;
     for (size_t i = 0; i < SLOW_ITEMS; i++) {
@@ -588,7 +578,6 @@ static void each_pack_of_a_list_has_its_own_time_limit(void **state)
     struct sigaction on_fault = { .sa_sigaction = sleep_and_allow, .sa_flags = SA_SIGINFO }, before;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_status status = DITTO_ERR_TIMED_OUT;
-    (void)state;
     page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     slow_pages = mmap(NULL, SLOW_ITEMS * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(slow_pages != MAP_FAILED);
@@ -629,7 +618,6 @@ static void diagnose_says_in_which_call_each_replica_waits(void **state)
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
     void *both[] = { strategy, &report };
-    (void)state;
     run_all(strategy, look_around, both, &report);
     assert_string_equal(ditto_strategy_diagnose(NULL), "no strategy");
     assert_ok(ditto_strategy_destroy(strategy));
@@ -641,7 +629,6 @@ static ditto_status three_barriers(ditto_replica *self, void *unused)
 {
     double x = 1, y;
     ditto_pending pending;
-    (void)unused;
     for (int i = 0; i < 3; i++)
         DITTO_TRY(ditto_barrier(self, NULL));
     for (int i = 0; i < 2; i++) {
@@ -653,7 +640,6 @@ static ditto_status three_barriers(ditto_replica *self, void *unused)
 
 static ditto_status one_waits(ditto_replica *self, void *unused)
 {
-    (void)unused;
     return ditto_replica_id(self) == 0 ? ditto_barrier(self, NULL) : DITTO_OK;
 }
 
@@ -663,14 +649,12 @@ static ditto_status leaves_one_open(ditto_replica *self, void *unused)
     static double x[2], y[2];
     ditto_pending pending;
     uint32_t id = ditto_replica_id(self);
-    (void)unused;
     return ditto_all_reduce_start(self, &x[id], &y[id], 1, DITTO_F64, DITTO_SUM, NULL, &pending);
 }
 
 static void operations_are_numbered_within_their_run(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
     assert_status(ditto_strategy_run(strategy, one_waits, NULL), DITTO_ERR_DIVERGED);
     assert_message("replica 0 waits in ditto_barrier #1 for replica 1 (returned from its function; in no "

@@ -87,7 +87,6 @@ static int destroy_strategy_under(void *call)
 static void destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn(void **state)
 {
     static ditto_status (*const calls[])(struct waiting *) = { call_run, call_read, call_describe };
-    (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         assert_int_equal(in_child(destroy_strategy_under, (void *)(uintptr_t)&calls[i], 120), 0);
 }
@@ -98,7 +97,6 @@ static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_valu
                                             uint32_t count, void *user, ditto_value **result)
 {
     struct waiting *w = user;
-    (void)strategy, (void)arguments, (void)count, (void)result;
     atomic_store(&w->may_begin, 1);
     if (!await_sleep(&w->thread_id))
         return DITTO_ERR_USER;
@@ -128,7 +126,6 @@ static int destroy_variable_under(void *call)
 
 static void destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_variable_under, &(ditto_status(*)(struct waiting *)){ call_read }, 120),
                      0);
 }
@@ -147,14 +144,12 @@ static ditto_status call_create_beside(struct waiting *w)
 
 static void destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < CALLS_IN_TURN; i++)
         assert_int_equal(in_child(destroy_variable_under, (void *)(uintptr_t)&calls_in_turn[i], 120), 0);
 }
 
 static void destroying_a_variable_is_busy_while_a_colocated_one_waits_to_be_created(void **state)
 {
-    (void)state;
     assert_int_equal(
         in_child(destroy_variable_under, &(ditto_status(*)(struct waiting *)){ call_create_beside }, 120), 0);
 }
@@ -177,7 +172,6 @@ static ditto_status destroy_in_update(const ditto_tensor *copy, const ditto_tens
                                       void *user, ditto_tensor *result)
 {
     struct waiting *w = user;
-    (void)copy, (void)arguments, (void)count, (void)result;
     w->destroy_status = ditto_variable_destroy(w->variable);
     return let_the_other_wait(w) ? DITTO_OK : DITTO_ERR_USER;
 }
@@ -188,7 +182,6 @@ static int destroy_under_update(void *unused)
 {
     struct waiting w = { .strategy = ditto_get_strategy(), .call = call_destroy_variable };
     pthread_t thread;
-    (void)unused;
     REQUIRE(make_variable(w.strategy, &w.variable));
     REQUIRE(pthread_create(&thread, NULL, begin_call, &w) == 0);
     ditto_replica *self = ditto_get_replica_context();
@@ -214,7 +207,6 @@ static ditto_status call_destroy_optimizer(struct waiting *w)
 static void destroy_in_rule(const ditto_rule_range *range, void *user)
 {
     struct applying *a = user;
-    (void)range;
     a->waiting.destroy_status = ditto_optimizer_destroy(a->optimizer);
     a->the_other_waited = let_the_other_wait(&a->waiting);
 }
@@ -227,7 +219,6 @@ static int destroy_under_apply(void *unused)
     float ones[4] = { 1, 1, 1, 1 };
     ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     pthread_t thread;
-    (void)unused;
     options.rule = DITTO_RULE_FUNCTION;
     options.function = destroy_in_rule;
     options.user = &a;
@@ -246,7 +237,6 @@ static int destroy_under_apply(void *unused)
 
 static void destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_under_update, NULL, 120), 0);
     assert_int_equal(in_child(destroy_under_apply, NULL, 120), 0);
 }
@@ -255,7 +245,6 @@ static void destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_c
 
 static ditto_status ignore_batch(ditto_replica *self, const ditto_batch *batch, void *unused)
 {
-    (void)self, (void)batch, (void)unused;
     return DITTO_OK;
 }
 
@@ -282,7 +271,6 @@ static int destroy_iterator_under(void *replicas)
 
 static void destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNTS; i++)
         assert_int_equal(in_child(destroy_iterator_under, (void *)(uintptr_t)&counts[i], 120), 0);
 }
@@ -292,7 +280,6 @@ static ditto_status destroy_own_iterator(ditto_strategy *strategy, ditto_value *
                                          uint32_t count, void *user, ditto_value **result)
 {
     struct waiting *w = user;
-    (void)strategy, (void)arguments, (void)count, (void)result;
     w->destroy_status = ditto_iterator_destroy(w->iterator);
     return w->destroy_status == DITTO_ERR_BUSY &&
                    strstr(ditto_last_error()->message, "a call on the iterator has not returned") != NULL
@@ -302,13 +289,11 @@ static ditto_status destroy_own_iterator(ditto_strategy *strategy, ditto_value *
 
 static ditto_status step_and_destroy(ditto_replica *self, const ditto_batch *batch, void *w)
 {
-    (void)batch;
     return ditto_merge_call(self, destroy_own_iterator, w, NULL, 0, NULL);
 }
 
 static void destroying_the_iterator_of_the_same_run_is_busy(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNTS; i++) {
         struct waiting w = { .iterator = NULL };
         assert_true(make(counts[i], DITTO_CALLER_DEFAULT, 0, &w.strategy));

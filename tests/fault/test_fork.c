@@ -84,7 +84,6 @@ static void collectives_in_a_child_are_refused_on_every_replica(void **state)
     static ditto_status (*const calls[])(ditto_replica *) = { call_barrier, call_merge, call_create,
                                                               call_start };
     ditto_strategy *strategy = make_strategy(REPLICAS, NULL);
-    (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (uint32_t forker = 0; forker < REPLICAS; forker++) {
             struct forking f = { .forker = forker, .call = calls[i] };
@@ -112,7 +111,6 @@ static ditto_status fork_and_return(ditto_replica *self, void *argument)
 static ditto_status fork_on_a_device(uint32_t device, void *argument)
 {
     struct forking *f = argument;
-    (void)device;
     pid_t child = fork();
     if (child != 0 && await_child(child) != 0)
         report_failure(&f->report, __FILE__, __LINE__, "the child of a helper did not end well");
@@ -130,7 +128,6 @@ static ditto_status fork_on_a_helper(ditto_replica *self, void *argument)
 static ditto_status run_and_fork(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *user, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)result;
     return ditto_strategy_run(strategy, fork_and_return, user);
 }
 
@@ -162,7 +159,6 @@ static int return_in_a_child(void *argument)
 static void a_child_that_returns_from_its_function_ends_on_every_replica(void **state)
 {
     static const ditto_replica_fn functions[] = { fork_and_return, fork_in_an_inner_run };
-    (void)state;
     if (SANITIZED)
         skip(); /* sanitizers wait at exit for threads of the parent */
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -172,7 +168,6 @@ static void a_child_that_returns_from_its_function_ends_on_every_replica(void **
 static int return_in_a_helpers_child(void *unused)
 {
     struct forking f = { .forker = 0 };
-    (void)unused;
     ditto_strategy *strategy = make_wide_strategy(1, 2, NULL);
     REQUIRE(ditto_strategy_run(strategy, fork_on_a_helper, &f) == DITTO_OK);
     REQUIRE(f.report.first_failure[0] == '\0');
@@ -182,7 +177,6 @@ static int return_in_a_helpers_child(void *unused)
 
 static void a_child_that_returns_from_a_function_on_a_helper_ends(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip(); /* sanitizers wait at exit for threads of the parent */
     assert_int_equal(in_child(return_in_a_helpers_child, NULL, 120), 0);
@@ -196,7 +190,6 @@ static int fork_where_madvise_is_refused(void *unused)
     ditto_value *value;
     float x = 0;
     ditto_tensor part[REPLICAS] = { { .data = &x, .dtype = DITTO_F32 }, { .data = &x, .dtype = DITTO_F32 } };
-    (void)unused;
     if (!refuse_system_calls(refused, 1))
         return 77;
     ditto_strategy *strategy = make_two();
@@ -220,7 +213,6 @@ static int fork_where_madvise_is_refused(void *unused)
 
 static void a_fork_is_noticed_where_the_kernel_refuses_to_clear_a_page(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     int code = in_child(fork_where_madvise_is_refused, NULL, 120);
@@ -235,7 +227,6 @@ static _Atomic int may_stop;
 
 static void *create_again_and_again(void *unused)
 {
-    (void)unused;
     while (!atomic_load(&may_stop)) {
         ditto_strategy *strategy = make_two();
         if (strategy == NULL || ditto_strategy_destroy(strategy) != DITTO_OK)
@@ -248,7 +239,6 @@ static int fork_beside_creation(void *unused)
 {
     pthread_t thread;
     void *failed;
-    (void)unused;
     REQUIRE(pthread_create(&thread, NULL, create_again_and_again, NULL) == 0);
     for (int i = 0; i < test_trials(100); i++) {
         pid_t child = fork();
@@ -266,7 +256,6 @@ static int fork_beside_creation(void *unused)
 
 static void a_child_makes_strategies_whatever_other_threads_did_at_the_fork(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip(); /* a sanitizer's malloc does not work in such a child */
     assert_int_equal(in_child(fork_beside_creation, NULL, 240), 0);
@@ -288,7 +277,6 @@ struct ending {
 /* All gates are shut when this function is called. */
 static void signal_the_end(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    (void)end;
     atomic_store(&((struct ending *)dependent)->is_shut, 1);
 }
 
@@ -303,7 +291,6 @@ static ditto_status hold_the_end(const ditto_tensor *in, const ditto_tensor *out
                                  void *argument)
 {
     struct ending *e = argument;
-    (void)random;
     atomic_store(&e->is_held, 1);
     while (!atomic_load(&e->may_end))
         sleep_ms(1);
@@ -320,7 +307,6 @@ static void *destroy_the_strategy(void *argument)
 
 static ditto_status do_nothing(ditto_replica *self, void *unused)
 {
-    (void)self, (void)unused;
     return DITTO_OK;
 }
 
@@ -376,7 +362,6 @@ static int fork_during_a_destroy(void *replicas)
 
 static void a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip(); /* a sanitizer's malloc does not work in such a child */
     for (size_t i = 0; i < COUNTS; i++)
@@ -429,7 +414,6 @@ static ditto_status fork_and_destroy(struct destroying *d)
 static ditto_status destroy_in_a_merge_function(ditto_strategy *strategy, ditto_value *const *arguments,
                                                 uint32_t count, void *user, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)count, (void)result;
     return fork_and_destroy(user);
 }
 
@@ -447,7 +431,6 @@ static ditto_status destroy_in_a_function_of_a_value(uint32_t replica, uint32_t 
                                                      ditto_tensor *component)
 {
     static double zero;
-    (void)num_replicas;
     *component = (ditto_tensor){ .data = &zero, .dtype = DITTO_F64 };
     return replica == 0 ? fork_and_destroy(argument) : DITTO_OK;
 }
@@ -461,7 +444,6 @@ static ditto_status call_a_function_of_a_value(struct destroying *d)
 
 static ditto_status destroy_in_initialize(const ditto_tensor *value, size_t first_row, void *user)
 {
-    (void)first_row;
     memset(value->data, 0, ditto_tensor_bytes(value));
     return fork_and_destroy(user);
 }
@@ -524,7 +506,6 @@ static void a_child_replaces_the_strategy_inside_a_function_that_the_strategy_ca
     static ditto_status (*const calls[])(struct destroying *) = { call_a_merge_function,
                                                                   call_a_function_of_a_value, call_initialize,
                                                                   call_a_function_of_datasets };
-    (void)state;
     for (size_t i = 0; i < (SANITIZED ? 1 : COUNTS); i++)
         for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
             for (int variant = 0; variant < 4; variant++) {
@@ -542,7 +523,6 @@ struct colocation {
 static ditto_status destroy_the_colocated(const ditto_tensor *value, size_t first_row, void *user)
 {
     struct colocation *c = user;
-    (void)first_row;
     memset(value->data, 0, ditto_tensor_bytes(value));
     pid_t child = fork();
     if (child != 0) {
@@ -562,7 +542,6 @@ static int destroy_a_colocated_variable(void *unused)
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_strategy *strategy = make_two();
     ditto_variable *created;
-    (void)unused;
     REQUIRE(strategy != NULL);
     REQUIRE(ditto_variable_create(strategy, &first, NULL, &c.variable) == DITTO_OK);
     options.initialize = destroy_the_colocated;
@@ -581,7 +560,6 @@ static int destroy_a_colocated_variable(void *unused)
 
 static void a_child_destroys_a_variable_inside_a_function_of_a_call_that_uses_it(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_a_colocated_variable, NULL, 120), 0);
 }
 
@@ -616,7 +594,6 @@ static ditto_status fork_in_a_run(ditto_replica *self, void *argument)
 static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *user, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)result;
     return ditto_strategy_run(strategy, fork_in_a_run, user);
 }
 
@@ -629,7 +606,6 @@ static ditto_status fork_in_a_function_of_an_update(const ditto_tensor *copy, co
                                                     uint32_t count, void *user, ditto_tensor *result)
 {
     struct claiming *c = user;
-    (void)copy, (void)arguments, (void)count, (void)result;
     return atomic_exchange(&c->code, -1) == 0 ? fork_under_a_claim(c) : DITTO_OK;
 }
 
@@ -637,7 +613,6 @@ static ditto_status update_inside(ditto_strategy *strategy, ditto_value *const *
                                   void *user, ditto_value **result)
 {
     struct claiming *c = user;
-    (void)strategy, (void)arguments, (void)count, (void)result;
     return ditto_variable_update(c->variable, fork_in_a_function_of_an_update, c, NULL, 0, NULL, NULL);
 }
 
@@ -675,7 +650,6 @@ static int fork_while_a_stop_is_claimed(void *argument)
 static void a_child_does_not_wait_for_an_error_that_its_parent_was_writing(void **state)
 {
     static const ditto_replica_fn functions[] = { fork_in_a_run, fork_in_a_run_inside, fork_in_an_update };
-    (void)state;
     if (SANITIZED)
         skip(); /* sanitizers wait at exit for threads of the parent */
     for (size_t i = 0; i < COUNTS; i++)
@@ -733,7 +707,6 @@ static int fork_beside_puts(void *unused)
     struct putting putting[PUTTING];
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     void *was_wrong;
-    (void)unused;
     options.num_producers = PUTTING + 1;
     REQUIRE(ditto_queue_create(&options, &failed.queue) == DITTO_OK);
     for (uint64_t i = 0, ticket; i < 3; i++)
@@ -760,7 +733,6 @@ static int fork_beside_puts(void *unused)
 
 static void a_child_uses_a_failed_queue_whatever_other_threads_did_at_the_fork(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip(); /* a sanitizer's malloc does not work in such a child */
     assert_int_equal(in_child(fork_beside_puts, NULL, 240), 0);

@@ -34,7 +34,6 @@ static ditto_status destroy_and_call(ditto_strategy *strategy, ditto_value *cons
 {
     struct waiting *w = argument;
     ditto_value *made;
-    (void)strategy, (void)arguments, (void)count, (void)result;
     if (ditto_variable_destroy(w->variable) != DITTO_OK)
         return DITTO_ERR_USER;
     w->variable = NULL;
@@ -81,7 +80,6 @@ static int use_value_of_destroyed(void *in_merge)
 
 static void a_value_of_a_variable_that_was_destroyed_is_refused(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(use_value_of_destroyed, &(bool){ false }, 60), 0);
     assert_int_equal(in_child(use_value_of_destroyed, &(bool){ true }, 60), 0);
 }
@@ -137,7 +135,6 @@ static int destroy_under_callers(void *call)
 
 static void calls_on_a_value_succeed_until_its_variable_is_destroyed(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < CALLS_WITHOUT_TURN; i++)
         assert_int_equal(in_child(destroy_under_callers, (void *)(uintptr_t)&calls_without_turn[i], 60), 0);
     assert_int_equal(
@@ -173,7 +170,6 @@ static void *look_at_iterator(void *argument)
 
 static int destroy_under_iterators(void *unused)
 {
-    (void)unused;
     for (int round = 0; round < 20; round++) {
         ditto_strategy *strategy;
         struct iterating i = { .iterator = NULL };
@@ -199,7 +195,6 @@ static int destroy_under_iterators(void *unused)
 
 static void the_spec_of_an_iterator_can_be_read_while_its_strategy_is_destroyed_and_after(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_under_iterators, NULL, 120), 0);
 }
 
@@ -220,7 +215,6 @@ static ditto_status use_stale_across(ditto_strategy *strategy, ditto_value *cons
 {
     struct stale *s = argument;
     float copy[4];
-    (void)strategy, (void)arguments, (void)count, (void)result;
     s->cross_read_status = ditto_variable_read(s->variable, copy, sizeof copy);
     return DITTO_OK;
 }
@@ -244,7 +238,6 @@ static ditto_status use_stale(ditto_replica *self, void *argument)
 
 static int use_stale_handles(void *unused)
 {
-    (void)unused;
     for (int round = 0; round < 20; round++) {
         ditto_strategy *strategy;
         struct stale s = { .variable = NULL };
@@ -266,7 +259,6 @@ static int use_stale_handles(void *unused)
 
 static void handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next_one(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(use_stale_handles, NULL, 120), 0);
 }
 
@@ -309,7 +301,6 @@ static void *look_until_refused(void *argument)
 
 static int destroy_under_lookers(void *unused)
 {
-    (void)unused;
     for (int round = 0; round < 20; round++) {
         ditto_strategy *strategy;
         struct lookers l = { .variable = NULL };
@@ -336,7 +327,6 @@ static int destroy_under_lookers(void *unused)
 
 static void calls_on_variables_and_values_succeed_until_their_strategy_is_destroyed(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_under_lookers, NULL, 120), 0);
 }
 
@@ -375,7 +365,6 @@ struct first_notified {
 static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct beside *b = ((struct first_notified *)dependent)->beside;
-    (void)end;
     atomic_store(&b->may_go, 1);
     while (!atomic_load(&b->has_begun))
         sleep_ms(1);
@@ -444,7 +433,6 @@ static int destroy_both(void *replicas)
 
 static void an_optimizer_can_be_destroyed_while_its_strategy_is(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNTS; i++) {
         void *replicas = (void *)(uintptr_t)&counts[i];
         assert_int_equal(in_child(destroy_between, replicas, 60), 0);
@@ -459,7 +447,6 @@ static ditto_status hold_the_producer(const ditto_tensor *in, const ditto_tensor
                                       void *argument)
 {
     struct beside *b = argument;
-    (void)random;
     atomic_store(&b->ready, 1);
     while (!atomic_load(&b->has_begun))
         sleep_ms(1);
@@ -483,7 +470,6 @@ static void *destroy_the_iterator(void *argument)
 
 static void let_the_other_go(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    (void)end;
     atomic_store(&((struct first_notified *)dependent)->beside->may_go, 1);
 }
 
@@ -522,7 +508,6 @@ static int destroy_iterator_beside(void *replicas)
 
 static void an_iterator_can_be_destroyed_while_its_strategy_is(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNTS; i++)
         assert_int_equal(in_child(destroy_iterator_beside, (void *)(uintptr_t)&counts[i], 60), 0);
 }
@@ -550,7 +535,6 @@ static int destroy_with_a_call_inside(void *unused)
 {
     ditto_strategy *strategy;
     ditto_variable *variable;
-    (void)unused;
     spoil_freed_memory();
     REQUIRE(make(1, DITTO_CALLER_DEFAULT, 0, &strategy) && make_named(strategy, &variable));
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
@@ -570,7 +554,6 @@ static int destroy_an_optimizer_with_a_call_inside(void *unused)
     ditto_variable *variable, *slot;
     ditto_optimizer *optimizer;
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
-    (void)unused;
     adam.rule = DITTO_RULE_ADAM;
     REQUIRE(make(1, DITTO_CALLER_DEFAULT, 0, &strategy) && make_named(strategy, &variable));
     REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &optimizer) == DITTO_OK);
@@ -588,13 +571,11 @@ static int destroy_an_optimizer_with_a_call_inside(void *unused)
 
 static void after_its_strategy_an_optimizer_is_busy_while_a_refused_call_is_in_a_slot(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_an_optimizer_with_a_call_inside, NULL, 60), 0);
 }
 
 static void after_its_strategy_a_variable_is_busy_while_a_refused_call_is_in_it(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_with_a_call_inside, NULL, 60), 0);
 }
 
@@ -662,7 +643,6 @@ static int destroy_beside_held(struct refused *r, bool *has_entered)
 static int destroy_at_every_point(void *unused)
 {
     bool has_entered = false, was_held = true;
-    (void)unused;
     spoil_freed_memory();
     for (unsigned long steps = 1; was_held;) {
         ditto_strategy *strategy;
@@ -688,7 +668,6 @@ static int destroy_at_every_point(void *unused)
 
 static void after_its_strategy_a_variable_is_destroyed_safely_beside_a_refused_call(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_at_every_point, NULL, 300), 0);
 }
 #endif

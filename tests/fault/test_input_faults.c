@@ -152,8 +152,6 @@ void __wrap_free(void *memory)
 
 static ditto_status keep_all(const ditto_tensor *row, void *user, int *keep)
 {
-    (void)row;
-    (void)user;
     *keep = 1;
     return DITTO_OK;
 }
@@ -161,8 +159,6 @@ static ditto_status keep_all(const ditto_tensor *row, void *user, int *keep)
 static ditto_status copy_first(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                void *user)
 {
-    (void)random;
-    (void)user;
     memcpy(out[0].data, in[0].data, ditto_tensor_bytes(&in[0]));
     return DITTO_OK;
 }
@@ -300,7 +296,6 @@ static ditto_status take_many(ditto_replica *self, void *it)
 static ditto_status make_of_context(const ditto_input_context *context, void *kind, ditto_dataset **out)
 {
     ditto_dataset *rows, *unbatched = NULL;
-    (void)context;
     DITTO_TRY(make_dataset(*(enum kind *)kind, &rows));
     bool batched = *(enum kind *)kind == BATCH;
     ditto_status status = batched ? ditto_dataset_unbatch(rows, &unbatched) : DITTO_OK;
@@ -313,7 +308,6 @@ static ditto_status make_of_context(const ditto_input_context *context, void *ki
 
 static ditto_status count_row(const ditto_tensor *row, void *count)
 {
-    (void)row;
     ++*(int *)count;
     return DITTO_OK;
 }
@@ -398,7 +392,6 @@ static void write_files(void)
 
 static void refused_memory_is_an_error_and_the_next_try_works(void **state)
 {
-    (void)state;
     write_files();
     for (enum kind kind = 0; kind < KINDS; kind++) {
         ditto_strategy *s = make_strategy(2, NULL);
@@ -497,7 +490,6 @@ static bool take_with_refusal(long k, int64_t bad, int *errors)
 /* With row 2 or 6 the first call has the last rows, in a batch that ends with the error. */
 static void rule_9_10_a_call_across_replicas_that_is_refused_memory_loses_no_rows(void **state)
 {
-    (void)state;
     own_thread = true;
     atomic_store(&spares_others, true);
     for (int64_t bad = 2; bad < ROWS + 8; bad += bad == 6 ? ROWS : 4) {
@@ -552,7 +544,6 @@ static char *long_file(void)
 static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **state)
 {
     bool held = true;
-    (void)state;
     if (SANITIZED)
         skip(); /* a sanitizer's malloc does not work in such a child */
     char *name = long_file();
@@ -625,7 +616,6 @@ static void the_queues_of_an_iterator_are_freed_while_the_turn_is_held(void **st
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = range(0, 100);
     ditto_iterator *it;
-    (void)state;
     options.global_batch = 4;
     watched = dti_team_of(s);
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
@@ -704,7 +694,6 @@ static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
 
 static void a_late_replica_of_a_poisoned_strategy_can_use_the_iterator(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(iterator_of_a_poisoned_strategy, NULL, 60), 0);
     assert_int_equal(in_child(iterator_of_a_poisoned_strategy, (void *)1, 60), 0);
 }

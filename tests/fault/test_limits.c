@@ -37,7 +37,6 @@ static int threads_refused(void *unused)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
     struct rlimit few = { 6, 6 };
-    (void)unused;
     /* RLIMIT_NPROC does not apply to root. */
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 77;
@@ -52,7 +51,6 @@ static int threads_refused(void *unused)
 
 static void refused_threads_are_an_error_and_no_thread_remains(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     int code = in_child(threads_refused, NULL, 180);
@@ -85,7 +83,6 @@ static int helper_not_bound(void *unused)
     ditto_placement_options options = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *placement;
     uint32_t pus[16], sizes[1] = { 16 };
-    (void)unused;
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_OK &&
             ditto_topology_count(topology, &counts) == DITTO_OK);
     for (uint32_t i = 0; i < 16; i++) {
@@ -118,7 +115,6 @@ static int helper_not_bound(void *unused)
 
 static void helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(helper_not_bound, NULL, 240), 0);
 }
 
@@ -129,7 +125,6 @@ static int address_space_refused(void *unused)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     size_t huge = (size_t)1 << 28;
-    (void)unused;
     /* Enough for a strategy of two replicas and their stacks, but not for a block of 1 GiB. */
     struct rlimit limit = { mapped_bytes() + ((size_t)200 << 20), RLIM_INFINITY };
     options.num_replicas = 2;
@@ -149,7 +144,6 @@ static int address_space_refused(void *unused)
 
 static void refused_address_space_is_an_error_and_no_thread_remains(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(address_space_refused, NULL, 180), 0);
@@ -177,7 +171,6 @@ ditto_status __wrap_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_
 
 static ditto_status no_elements(void *out, size_t first, size_t count, void *user)
 {
-    (void)out, (void)first, (void)count, (void)user;
     return DITTO_OK;
 }
 
@@ -201,7 +194,6 @@ static ditto_status sum_without_memory(ditto_replica *self, void *user)
 static void sums_without_memory_are_an_error(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     for (int i = 0; i < 2; i++) {
         bool with = i == 1;
         was_refused = false;
@@ -221,7 +213,6 @@ struct refused_state {
 
 static ditto_status do_nothing(ditto_replica *self, void *unused)
 {
-    (void)self, (void)unused;
     return DITTO_OK;
 }
 
@@ -230,7 +221,6 @@ static ditto_status try_inner_runs(ditto_strategy *strategy, ditto_value *const 
                                    void *user, ditto_value **result)
 {
     struct refused_state *c = user;
-    (void)arguments, (void)count, (void)result;
     ditto_status status = ditto_strategy_run(strategy, do_nothing, NULL);
     EXPECT(&c->report, status == DITTO_OK || status == DITTO_ERR_NO_MEMORY);
     return DITTO_OK;
@@ -262,7 +252,6 @@ static uint64_t arena_bytes(const ditto_strategy *strategy)
 
 static void attempts_to_make_the_state_of_inner_runs_leak_nothing(void **state)
 {
-    (void)state;
     /* With several groups of near replicas the state has more parts. */
     ditto_tuning tuning = DITTO_TUNING_INIT;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -294,7 +283,6 @@ static int mbind_refused(void *unused)
     ditto_strategy *strategy;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     size_t count = 100000;
-    (void)unused;
     if (!refuse_system_calls(container, sizeof container / sizeof container[0]))
         return 77;
     options.num_replicas = 3;
@@ -309,7 +297,6 @@ static int mbind_refused(void *unused)
 
 static void refused_mbind_becomes_first_touch_and_is_reported(void **state)
 {
-    (void)state;
     int code = in_child(mbind_refused, NULL, 60);
     if (code == 77)
         skip();
@@ -327,7 +314,6 @@ static int use_after_fork(void *unused)
     ditto_strategy *own;
     size_t count = 10000;
     double value;
-    (void)unused;
     REQUIRE(ditto_strategy_run(before_fork, sum_a_block, &count) == DITTO_ERR_FORKED);
     REQUIRE(ditto_strategy_scope_enter(before_fork) == DITTO_ERR_FORKED);
     REQUIRE(ditto_variable_read(variable_before_fork, &value, sizeof value) == DITTO_ERR_FORKED);
@@ -350,7 +336,6 @@ static void a_strategy_cannot_be_used_in_a_child_process(void **state)
     ditto_tensor rows = { .data = row, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *dataset, *forever;
-    (void)state;
     before_fork = make_strategy(3, NULL);
     assert_ok(ditto_variable_create(before_fork, &scalar, NULL, &variable_before_fork));
     assert_ok(ditto_dataset_from_arrays(&rows, 1, &dataset));
@@ -370,7 +355,6 @@ static int fork_in_scope(void *unused)
 {
     ditto_strategy *own;
     size_t count = 10000;
-    (void)unused;
     REQUIRE(ditto_strategy_destroy(before_fork) == DITTO_OK);
     if (SANITIZED)
         return 0;
@@ -385,7 +369,6 @@ static int fork_in_scope(void *unused)
 
 static void a_scope_of_the_parent_does_not_disturb_the_child(void **state)
 {
-    (void)state;
     before_fork = make_strategy(2, NULL);
     assert_ok(ditto_strategy_scope_enter(before_fork));
     assert_int_equal(in_child(fork_in_scope, NULL, 60), 0);
@@ -413,7 +396,6 @@ static void collectives_in_a_child_of_a_function_return_forked(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     int exit_code = -1;
-    (void)state;
     assert_ok(ditto_strategy_run(s, fork_inside, &exit_code));
     assert_int_equal(exit_code, 0);
     assert_ok(ditto_strategy_destroy(s));
@@ -422,7 +404,6 @@ static void collectives_in_a_child_of_a_function_return_forked(void **state)
 /* The leader forks in its part of a loop. The child has none of the helpers that the loop waits for. */
 static ditto_status fork_in_the_leaders_share(size_t begin, size_t end, uint32_t device, void *child)
 {
-    (void)begin, (void)end;
     if (device == 0)
         *(pid_t *)child = fork();
     return DITTO_OK;
@@ -449,7 +430,6 @@ static ditto_status loop_over_a_fork(ditto_replica *self, void *argument)
 static void a_loop_whose_function_forks_ends_in_the_child(void **state)
 {
     int exit_code;
-    (void)state;
     for (uint32_t devices = 1; devices <= 3; devices++) {
         ditto_strategy *s = make_wide_strategy(1, devices, NULL);
         assert_ok(ditto_strategy_run(s, loop_over_a_fork, &exit_code));
@@ -463,7 +443,6 @@ static ditto_status destroy_in_a_maps_child(const ditto_tensor *in, const ditto_
                                             ditto_random *random, void *user)
 {
     static _Atomic int forked;
-    (void)in, (void)out, (void)random;
     if (atomic_exchange(&forked, 1) != 0)
         return DITTO_OK;
     pid_t child = fork();
@@ -487,7 +466,6 @@ static void a_child_of_a_dataset_function_may_destroy_the_strategy(void **state)
     ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *dataset, *mapped;
     ditto_value *value = NULL;
-    (void)state;
     before_fork = make_strategy(2, NULL);
     assert_ok(ditto_variable_create(before_fork, &scalar, NULL, &variable_before_fork));
     assert_ok(ditto_dataset_from_arrays(&rows, 1, &dataset));
@@ -511,7 +489,6 @@ static _Atomic int inner_has_begun, inner_was_given_up;
 
 static ditto_status late_in_inner(ditto_replica *self, void *unused)
 {
-    (void)unused;
     if (ditto_replica_id(self) == 1)
         atomic_store(&inner_has_begun, 1);
     while (ditto_replica_id(self) == 1 && !atomic_load(&inner_was_given_up))
@@ -522,7 +499,6 @@ static ditto_status late_in_inner(ditto_replica *self, void *unused)
 static ditto_status run_inner(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
                               ditto_value **result)
 {
-    (void)arguments, (void)count, (void)user, (void)result;
     ditto_status status = ditto_strategy_run(s, late_in_inner, NULL);
     atomic_store(&inner_was_given_up, 1);
     return status;
@@ -542,7 +518,6 @@ static void the_message_of_a_late_run_names_no_replica_that_has_returned(void **
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
-    (void)state;
     options.num_replicas = 2;
     for (options.run_timeout_ms = 50;; options.run_timeout_ms *= 2) {
         assert_true(options.run_timeout_ms <= LONGEST_LIMIT_MS);
@@ -566,7 +541,6 @@ static void strategies_are_created_and_destroyed_without_growth(void **state)
     int rounds = SANITIZED ? 100 : 1000;
     long threads = count_threads(), mappings = 0, resident = 0;
     size_t count = 5000;
-    (void)state;
     for (int i = 0; i < rounds; i++) {
         ditto_strategy *strategy = make_strategy(8, NULL);
         if (i % 10 == 0)
@@ -593,7 +567,6 @@ static void wrong_options_are_refused(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
     uint32_t nowhere[] = { 100000 };
-    (void)state;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, NULL, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_strategy_create((ditto_strategy_kind)9, NULL, &strategy), DITTO_ERR_RANGE);
     options.num_replicas = 1025;

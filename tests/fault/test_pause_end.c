@@ -52,10 +52,6 @@ static ditto_status begin_steps(ditto_strategy *strategy, ditto_value *const *ar
                                 void *user, ditto_value **result)
 {
     struct race *r = user;
-    (void)strategy;
-    (void)arguments;
-    (void)count;
-    (void)result;
     hold_after(r->steps, hold_replica_0, r);
     return DITTO_OK;
 }
@@ -63,11 +59,6 @@ static ditto_status begin_steps(ditto_strategy *strategy, ditto_value *const *ar
 static ditto_status do_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *user, ditto_value **result)
 {
-    (void)strategy;
-    (void)arguments;
-    (void)count;
-    (void)user;
-    (void)result;
     return DITTO_OK;
 }
 
@@ -87,8 +78,6 @@ static ditto_status merge_twice(ditto_replica *self, void *argument)
 
 static ditto_status return_at_once(ditto_replica *self, void *argument)
 {
-    (void)self;
-    (void)argument;
     return DITTO_OK;
 }
 
@@ -140,7 +129,6 @@ static int hold_everywhere(uint32_t replicas, int patience_ms)
 
 static void a_replica_that_fails_while_a_pause_ends_is_woken(void **state)
 {
-    (void)state;
 #if SINGLE_STEPS
     for (uint32_t n = 2; n <= 3; n++) {
         static const int patience_ms[] = { 2, 10, 50, 50, 50, 50 };

@@ -41,7 +41,6 @@ static bool replica_1_left_inner(const ditto_strategy *strategy)
 static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *unused, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)unused, (void)result;
     ditto_status status = ditto_strategy_run(strategy, inner_waits, strategy);
     atomic_store(&inner_call_has_returned, 1);
     while (!atomic_load(&outer_may_end))
@@ -51,7 +50,6 @@ static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arg
 
 static ditto_status merge_and_end(ditto_replica *self, void *unused)
 {
-    (void)unused;
     ditto_status status = ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL);
     atomic_fetch_add(&outer_has_ended, 1);
     return status;
@@ -62,7 +60,6 @@ static ditto_status merge_and_end(ditto_replica *self, void *unused)
 static int destroy_after_the_inner_run(void *unused)
 {
     ditto_strategy *strategy;
-    (void)unused;
     spoil_freed_memory();
     long threads = count_threads();
     for (uint32_t limit_ms = 50;; limit_ms *= 2) {
@@ -93,7 +90,6 @@ static int destroy_after_the_inner_run(void *unused)
 /* Replica 0 waits. */
 static ditto_status stay_in_inner(ditto_replica *self, void *unused)
 {
-    (void)unused;
     if (ditto_replica_id(self) == 0)
         atomic_store(&inner_has_begun, 1);
     while (ditto_replica_id(self) == 0 && !atomic_load(&inner_may_end))
@@ -104,13 +100,11 @@ static ditto_status stay_in_inner(ditto_replica *self, void *unused)
 static ditto_status run_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                               void *unused, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)unused, (void)result;
     return ditto_strategy_run(strategy, stay_in_inner, NULL);
 }
 
 static ditto_status merge_and_stay(ditto_replica *self, void *unused)
 {
-    (void)unused;
     ditto_status status = ditto_merge_call(self, run_stuck, NULL, NULL, 0, NULL);
     while (ditto_replica_id(self) == 1 && !atomic_load(&outer_may_end))
         sleep_ms(1);
@@ -123,7 +117,6 @@ static ditto_status merge_and_stay(ditto_replica *self, void *unused)
 static int destroy_during_the_inner_run(void *unused)
 {
     ditto_strategy *strategy;
-    (void)unused;
     spoil_freed_memory();
     long threads = count_threads();
     for (uint32_t limit_ms = 50;; limit_ms *= 2) {
@@ -148,7 +141,6 @@ static int destroy_during_the_inner_run(void *unused)
 
 static void a_strategy_that_was_poisoned_inside_an_inner_run_stays_in_memory_for_its_replicas(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_after_the_inner_run, NULL, 240), 0);
     assert_int_equal(in_child(destroy_during_the_inner_run, NULL, 240), 0);
 }
@@ -159,7 +151,6 @@ static _Atomic int is_leaving, may_leave, was_destroyed;
 
 static void leave_slowly(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    (void)dependent, (void)end;
     atomic_store(&is_leaving, 1);
     while (!atomic_load(&may_leave))
         sleep_ms(1);
@@ -167,7 +158,6 @@ static void leave_slowly(struct dti_dependent *dependent, enum dti_team_end end)
 
 static void release_nothing(struct dti_dependent *dependent)
 {
-    (void)dependent;
 }
 
 static const struct dti_dependent_kind slow_to_leave = {
@@ -179,7 +169,6 @@ static const struct dti_dependent_kind slow_to_leave = {
 static ditto_status destroy_the_slow_one(ditto_strategy *strategy, ditto_value *const *arguments,
                                          uint32_t count, void *dependent, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)count, (void)result;
     ditto_status status = dti_dependent_destroy(dependent);
     atomic_store(&was_destroyed, 1);
     return status;
@@ -196,7 +185,6 @@ static int destroy_beside_a_change_of_the_list(void *unused)
     static struct dti_dependent slow;
     ditto_strategy *strategy;
     ditto_status status;
-    (void)unused;
     spoil_freed_memory();
     for (uint32_t limit_ms = 50;; limit_ms *= 2) {
         REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
@@ -222,7 +210,6 @@ static int destroy_beside_a_change_of_the_list(void *unused)
 
 static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_dependents(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_beside_a_change_of_the_list, NULL, 240), 0);
 }
 
@@ -347,7 +334,6 @@ static int use_handles_late(void *argument)
 
 static void handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_late(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNTS; i++)
         for (int strategy_first = 0; strategy_first < 2; strategy_first++)
             for (int watched = 0; watched < HANDLES; watched++) {
@@ -370,7 +356,6 @@ static ditto_status merge_a_value(ditto_strategy *strategy, ditto_value *const *
     struct merging *m = user;
     float one = 1;
     ditto_tensor part[8];
-    (void)arguments, (void)count;
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
         part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
     DITTO_TRY(ditto_strategy_value_from_tensors(strategy, part, 1, result));
@@ -394,7 +379,6 @@ static ditto_status run_the_merging(ditto_strategy *strategy, ditto_value *const
                                     void *user, ditto_value **result)
 {
     ditto_value *inner = NULL;
-    (void)arguments, (void)count, (void)result;
     return ditto_strategy_run_values(strategy, merge_and_come_late, user, NULL, NULL, &inner);
 }
 
@@ -442,7 +426,6 @@ static int destroy_with_a_merged_value(void *argument)
 static void values_of_a_poisoned_runs_merge_functions_are_freed_with_the_strategy(void **state)
 {
     static const ditto_replica_fn functions[] = { merge_and_come_late, merge_inside };
-    (void)state;
     for (size_t i = 0; i < COUNTS; i++)
         for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
             struct merging_case c = { counts[i], functions[k] };

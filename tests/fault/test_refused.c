@@ -62,7 +62,6 @@ static int affinity_refused(void *argument)
 
 static void a_refused_sched_getaffinity_is_an_error_that_names_it(void **state)
 {
-    (void)state;
     for (int i = 0; i < ERROR_NUMBERS; i++) {
         struct refusal refusal = { CALL(sched_getaffinity), error_numbers[i] };
         expect_success(affinity_refused, &refusal);
@@ -75,7 +74,6 @@ static ditto_status sum(ditto_replica *self, void *unused)
 {
     float *memory;
     size_t count = 100000;
-    (void)unused;
     DITTO_TRY(ditto_alloc(self, count * sizeof *memory, 0, (void **)&memory));
     for (size_t i = 0; i < count; i++)
         memory[i] = 1;
@@ -107,7 +105,6 @@ static int binding_refused(void *argument)
 
 static void a_refused_sched_setaffinity_is_an_error_that_proposes_unpinned_replicas(void **state)
 {
-    (void)state;
     for (int i = 0; i < ERROR_NUMBERS; i++) {
         struct refusal refusal = { CALL(sched_setaffinity), error_numbers[i] };
         expect_success(binding_refused, &refusal);
@@ -200,7 +197,6 @@ static void every_refused_call_leads_to_success_or_an_error(void **state)
         CALL(gettid),
         CALL(set_robust_list),
     };
-    (void)state;
     if (SANITIZED)
         skip(); /* sanitizers make these calls themselves */
     for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++)
@@ -236,7 +232,6 @@ static void a_process_without_proc_and_sys_has_replicas(void **state)
 {
     char folder[SCRATCH_NAME];
     scratch_name(folder, "empty");
-    (void)state;
     if (SANITIZED)
         skip();
     assert_non_null(mkdtemp(folder));
@@ -279,7 +274,6 @@ static int memory_refused(void *argument)
 static void a_refused_mapping_keeps_its_error_number(void **state)
 {
     static const int numbers[] = { EPERM, ENOMEM, EAGAIN };
-    (void)state;
     if (SANITIZED)
         skip();
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -294,7 +288,6 @@ static int malloc_refused(void *unused)
     static const uint32_t call = SYS_mmap;
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    (void)unused;
     options.num_replicas = 1; /* a refused thread would give another error */
     if (!refuse_system_calls_with(&call, 1, ENOMEM))
         return 77;
@@ -305,7 +298,6 @@ static int malloc_refused(void *unused)
 
 static ditto_status ignore_row(const ditto_tensor *row, void *unused)
 {
-    (void)row, (void)unused;
     return DITTO_OK;
 }
 
@@ -314,7 +306,6 @@ static ditto_status ignore_row(const ditto_tensor *row, void *unused)
 static void an_error_of_no_memory_always_has_an_error_number(void **state)
 {
     ditto_dataset *range, *batches;
-    (void)state;
     if (SANITIZED)
         skip();
     expect_success(malloc_refused, NULL);
@@ -335,7 +326,6 @@ static int threads_refused(void *unused)
     static const uint32_t calls[] = { SYS_clone, SYS_clone3 };
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    (void)unused;
     options.num_replicas = 3;
     if (!refuse_system_calls_with(calls, 2, EINVAL))
         return 77;
@@ -348,7 +338,6 @@ static int threads_refused(void *unused)
 
 static void a_refused_thread_with_the_usual_stack_is_not_blamed_on_the_stack(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     expect_success(threads_refused, NULL);

@@ -148,27 +148,23 @@ static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t
 
 static void a_replica_that_fails_stops_the_others_and_run_returns_its_error(void **state)
 {
-    (void)state;
     try_fault(one_fails, DITTO_ERR_USER, 0, 64, "the disk of replica", DITTO_CALLER_DEFAULT);
     try_fault(one_fails, DITTO_ERR_USER, 0, 8, "the disk of replica", DITTO_CALLER_WAITS);
 }
 
 static void a_replica_that_returns_while_others_wait_has_diverged(void **state)
 {
-    (void)state;
     try_fault(one_returns, DITTO_ERR_DIVERGED, 0, 64, "returned from its function", DITTO_CALLER_DEFAULT);
     try_fault(one_returns, DITTO_ERR_DIVERGED, 0, 8, "returned from its function", DITTO_CALLER_WAITS);
 }
 
 static void replicas_that_make_different_calls_have_diverged(void **state)
 {
-    (void)state;
     try_fault(one_diverges, DITTO_ERR_DIVERGED, 0, 64, "(1 x f64, MAX)", DITTO_CALLER_DEFAULT);
 }
 
 static void a_late_replica_is_named(void **state)
 {
-    (void)state;
     try_fault(one_is_late, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce",
               DITTO_CALLER_DEFAULT);
 }
@@ -240,7 +236,6 @@ ditto_status __wrap_dti_variable_check_whole(const ditto_variable *v, const char
 
 static ditto_status work_on_device(uint32_t device, void *unused)
 {
-    (void)device, (void)unused;
     work_long();
     return DITTO_OK;
 }
@@ -248,14 +243,12 @@ static ditto_status work_on_device(uint32_t device, void *unused)
 static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                   void *unused, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
     return DITTO_OK;
 }
 
 /* The function on device 0 runs in the join of the merge_call. */
 static ditto_status merge_after_a_device(ditto_replica *self, struct early_work *work)
 {
-    (void)work;
     if (ditto_replica_id(self) == 0)
         DITTO_TRY(ditto_on_logical_device(self, 0, work_on_device, NULL));
     arrive_later();
@@ -265,7 +258,6 @@ static ditto_status merge_after_a_device(ditto_replica *self, struct early_work 
 static ditto_status change_nothing(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                    void *unused, ditto_tensor *result)
 {
-    (void)copy, (void)arguments, (void)count, (void)unused, (void)result;
     return DITTO_OK;
 }
 
@@ -324,7 +316,6 @@ static void try_early_work(ditto_status (*call)(ditto_replica *, struct early_wo
 
 static void the_time_limit_of_a_meeting_begins_after_the_work_before_it(void **state)
 {
-    (void)state;
     try_early_work(merge_after_a_device, DITTO_AGGREGATE_NONE);
     try_early_work(update_after_a_split, DITTO_AGGREGATE_NONE);
     try_early_work(add_after_a_copy, DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
@@ -332,14 +323,12 @@ static void the_time_limit_of_a_meeting_begins_after_the_work_before_it(void **s
 
 static ditto_status fail_without_message(ditto_replica *self, void *argument)
 {
-    (void)argument;
     return ditto_replica_id(self) == 1 ? DITTO_ERR_IO : DITTO_OK;
 }
 
 static void an_error_without_a_message_gets_one(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     assert_status(ditto_strategy_run(strategy, fail_without_message, NULL), DITTO_ERR_IO);
     assert_message("replica 1's function returned DITTO_ERR_IO");
     assert_ok(ditto_strategy_destroy(strategy));
@@ -347,14 +336,12 @@ static void an_error_without_a_message_gets_one(void **state)
 
 static ditto_status return_end_of_input(ditto_replica *self, void *argument)
 {
-    (void)argument;
     return ditto_replica_id(self) == 0 ? DITTO_OK : DITTO_END_OF_INPUT;
 }
 
 static void a_positive_status_is_no_error(void **state)
 {
     ditto_strategy *strategy = make_strategy(3, NULL);
-    (void)state;
     assert_int_equal(ditto_strategy_run(strategy, return_end_of_input, NULL), DITTO_END_OF_INPUT);
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -410,7 +397,6 @@ static ditto_status inner_of_late_merge(ditto_replica *self, void *argument)
 
 static ditto_status return_at_once(ditto_replica *self, void *unused)
 {
-    (void)self, (void)unused;
     return DITTO_OK;
 }
 
@@ -419,7 +405,6 @@ static ditto_status run_in_late_merge(ditto_strategy *strategy, ditto_value *con
                                       void *user, ditto_value **result)
 {
     const struct late_merge *m = user;
-    (void)arguments, (void)count, (void)result;
     (void)!ditto_strategy_run(strategy, inner_of_late_merge, user);
     return m->merge_fails ? DITTO_ERR_IO : DITTO_OK;
 }
@@ -427,13 +412,11 @@ static ditto_status run_in_late_merge(ditto_strategy *strategy, ditto_value *con
 static ditto_status run_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                 void *unused, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)unused, (void)result;
     return ditto_strategy_run(strategy, return_at_once, NULL);
 }
 
 static ditto_status merge_before(ditto_replica *self, void *unused)
 {
-    (void)unused;
     return ditto_merge_call(self, run_nothing, NULL, NULL, 0, NULL);
 }
 
@@ -490,7 +473,6 @@ static void try_late_merge(uint32_t n, bool inner_fails, bool merge_fails)
 
 static void a_replica_that_is_late_for_a_merge_call_does_not_stop_a_run_inside_it(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= 3; n++) {
         try_late_merge(n, false, false);
         /* The run inside has ended, so nothing stops the outer run. */
@@ -506,7 +488,6 @@ static _Atomic int release_stuck;
 
 static ditto_status one_is_stuck(ditto_replica *self, void *argument)
 {
-    (void)argument;
     if (ditto_replica_id(self) == 1)
         while (atomic_load(&release_stuck) == 0)
             sleep_ms(1);
@@ -553,7 +534,6 @@ static int poison(void *caller)
 
 static void a_replica_that_never_returns_poisons_the_strategy(void **state)
 {
-    (void)state;
     for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
         assert_int_equal(in_child(poison, &(ditto_caller){ (ditto_caller)caller }, 240), 0);
 }
@@ -566,7 +546,6 @@ static ditto_status merge_stuck(ditto_strategy *strategy, ditto_value *const *ar
                                 void *unused, ditto_value **result)
 {
     const int *value[OTHERS];
-    (void)strategy, (void)count, (void)unused, (void)result;
     for (uint32_t i = 0; i < OTHERS; i++) {
         ditto_tensor part;
         DITTO_TRY(ditto_value_component(arguments[0], 1 + i, &part));
@@ -585,7 +564,6 @@ static ditto_status all_merge(ditto_replica *self, void *unused)
 {
     int *value = malloc(sizeof *value);
     ditto_tensor argument = { .data = value, .dtype = DITTO_I32 };
-    (void)unused;
     *value = VALUE;
     ditto_status status = ditto_merge_call(self, merge_stuck, NULL, &argument, 1, NULL);
     *value = 0;
@@ -600,7 +578,6 @@ static int destroy_in_a_pause(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    (void)unused;
     options.num_replicas = 3;
     options.caller = DITTO_CALLER_WAITS;
     long threads = count_threads();
@@ -628,7 +605,6 @@ static int destroy_in_a_pause(void *unused)
 
 static void a_poisoned_strategy_can_be_destroyed_while_a_merge_function_runs(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(destroy_in_a_pause, NULL, 240), 0);
 }
 
@@ -637,7 +613,6 @@ static int return_after_the_limit(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    (void)unused;
     options.num_replicas = 2;
     options.run_timeout_ms = 50;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
@@ -650,7 +625,6 @@ static int return_after_the_limit(void *unused)
 
 static void a_poisoned_strategy_whose_replicas_have_returned_is_destroyed_completely(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(return_after_the_limit, NULL, 180), 0);
 }
 
@@ -667,7 +641,6 @@ static void a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned(void **
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct report report = { 0 };
-    (void)state;
     /* The strategy is poisoned only when a quarter of this time more has passed. */
     options.run_timeout_ms = 4000;
     bool works = false;
@@ -706,7 +679,6 @@ static void run_and_destroy_inside_run_are_refused(void **state)
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
     void *both[] = { strategy, &report };
-    (void)state;
     run_all(strategy, misuse, both, &report);
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -721,7 +693,6 @@ static _Atomic int inside_run, may_end;
 
 static ditto_status wait_inside(ditto_replica *self, void *argument)
 {
-    (void)self, (void)argument;
     atomic_store(&inside_run, 1);
     while (atomic_load(&may_end) == 0)
         sleep_ms(1);
@@ -738,7 +709,6 @@ static void destroy_during_a_run_is_busy_and_changes_nothing(void **state)
     ditto_strategy *strategy = make_strategy(2, NULL);
     pthread_t runner, destroyer;
     void *result;
-    (void)state;
     pthread_create(&runner, NULL, run_on_another_thread, strategy);
     while (atomic_load(&inside_run) == 0)
         sleep_ms(1);

@@ -74,7 +74,6 @@ static int call_inside_a_combining_function(void *argument)
 static void a_combining_function_may_start_no_collective_on_any_replica(void **state)
 {
     static ditto_status (*const calls[])(ditto_replica *) = { call_merge, call_create, call_barrier };
-    (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (uint32_t caller = 0; caller < 2; caller++)
             for (int large = 0; large < 2; large++) {
@@ -93,7 +92,6 @@ struct failing_function {
 static ditto_status fail_to_combine(void *out, const void *left, const void *right, size_t count, void *user)
 {
     const struct failing_function *f = user;
-    (void)out, (void)left, (void)right, (void)count;
     return f->returned;
 }
 
@@ -117,7 +115,6 @@ static ditto_status combine_in_vain(ditto_replica *self, void *argument)
 static void a_combining_function_that_fails_on_several_replicas_is_an_error_on_each(void **state)
 {
     static const ditto_status returned[] = { 7, DITTO_END_OF_INPUT, DITTO_ERR_IO };
-    (void)state;
     for (uint32_t n = 2; n <= 3; n++) {
         ditto_strategy *strategy = make_strategy(n, NULL);
         for (int i = 0; i < test_trials(500); i++) {
@@ -145,7 +142,6 @@ static void rule_that_calls(const ditto_rule_range *range, void *unused)
 {
     float *value = range->value;
     const float *gradient = range->gradient;
-    (void)unused;
     for (size_t i = 0; i < range->count; i++)
         value[i] -= gradient[i];
     if (mine == NULL || ditto_replica_id(mine) != 1 || atomic_exchange(&rule_was_called, 1) != 0)
@@ -199,7 +195,6 @@ static int call_inside_an_optimizer(void *clip_norm)
 
 static void an_optimizers_function_may_start_no_collective(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(call_inside_an_optimizer, &(double){ 0 }, 60), 0);
     assert_int_equal(in_child(call_inside_an_optimizer, &(double){ 1 }, 60), 0);
 }
@@ -207,7 +202,6 @@ static void an_optimizers_function_may_start_no_collective(void **state)
 static ditto_status update_that_calls(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                       void *user, ditto_tensor *result)
 {
-    (void)copy, (void)arguments, (void)count, (void)result;
     return ditto_barrier(*(ditto_replica **)user, NULL);
 }
 
@@ -224,7 +218,6 @@ static int call_inside_an_update(void *unused)
     ditto_variable *variable;
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
-    (void)unused;
     variable_options.copies = DITTO_COPIES_PER_REPLICA;
     REQUIRE(make(2, &options, &strategy));
     REQUIRE(ditto_variable_create(strategy, &initial, &variable_options, &variable) == DITTO_OK);
@@ -234,7 +227,6 @@ static int call_inside_an_update(void *unused)
 
 static void the_function_of_an_update_may_start_no_collective(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(call_inside_an_update, NULL, 60), 0);
 }
 
@@ -252,7 +244,6 @@ static ditto_status give_much(const ditto_tensor *copy, const ditto_tensor *argu
                               void *fails, ditto_tensor *result)
 {
     static char much[RESULT_BYTES];
-    (void)copy, (void)arguments, (void)count;
     *result = (ditto_tensor){ .data = much, .dtype = DITTO_U8, .rank = 1, .shape = { RESULT_BYTES } };
     return *(const bool *)fails ? DITTO_ERR_USER : DITTO_OK;
 }
@@ -305,7 +296,6 @@ static int keep_no_result(void *argument)
 static void an_update_that_fails_keeps_no_memory(void **state)
 {
     static const uint32_t counts[] = { 2, 3, 8 };
-    (void)state;
     if (SANITIZED)
         skip(); /* a sanitizer keeps freed memory for a while */
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -398,7 +388,6 @@ static int outlast_the_limits(void *argument)
 
 static void a_combining_function_that_does_not_return_is_not_waited_for(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(outlast_the_limits, &(struct slow){ .count = SMALL }, 240), 0);
     assert_int_equal(in_child(outlast_the_limits, &(struct slow){ .count = LARGE }, 240), 0);
 }
@@ -425,7 +414,6 @@ static int outlast_the_limits_in_an_optimizer(void *clip_norm)
 
 static void an_optimizers_function_that_does_not_return_is_not_waited_for(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(outlast_the_limits_in_an_optimizer, &(double){ 0 }, 240), 0);
     assert_int_equal(in_child(outlast_the_limits_in_an_optimizer, &(double){ 1 }, 240), 0);
 }
@@ -435,7 +423,6 @@ static void an_optimizers_function_that_does_not_return_is_not_waited_for(void *
 static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *unused, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)unused, (void)result;
     float x = 0;
     ditto_tensor part[3] = { { .data = &x, .dtype = DITTO_F32 },
                              { .data = &x, .dtype = DITTO_F32 },
@@ -451,7 +438,6 @@ static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *a
 
 static ditto_status merge_without_end(ditto_replica *self, void *unused)
 {
-    (void)unused;
     return ditto_merge_call(self, keep_working, NULL, NULL, 0, NULL);
 }
 
@@ -476,7 +462,6 @@ static int expire_in_a_pause(void *replicas)
 
 static void a_time_limit_that_passes_in_a_pause_is_never_lost(void **state)
 {
-    (void)state;
     for (uint32_t replicas = 1; replicas <= 3; replicas++)
         assert_int_equal(in_child(expire_in_a_pause, &replicas, 180), 0);
 }
@@ -496,14 +481,12 @@ static ditto_status inner_outlasts(ditto_replica *self, void *strategy)
 static ditto_status handle_inner(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *unused, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)unused, (void)result;
     atomic_store(&inner_status, ditto_strategy_run(strategy, inner_outlasts, strategy));
     return DITTO_OK;
 }
 
 static ditto_status merge_then_meet(ditto_replica *self, void *unused)
 {
-    (void)unused;
     DITTO_TRY(ditto_merge_call(self, handle_inner, NULL, NULL, 0, NULL));
     return ditto_barrier(self, NULL);
 }
@@ -539,7 +522,6 @@ static int handle_a_late_inner_run(void *caller)
 
 static void a_time_limit_that_passes_in_an_inner_run_is_an_error_of_the_outer_run(void **state)
 {
-    (void)state;
     for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
         assert_int_equal(in_child(handle_a_late_inner_run, &(ditto_caller){ (ditto_caller)caller }, 240), 0);
 }
@@ -560,7 +542,6 @@ static void leave_and_destroy(struct leaving *l)
 
 static ditto_status initialize_and_leave(const ditto_tensor *value, size_t first_row, void *user)
 {
-    (void)first_row;
     *(double *)value->data = 0;
     leave_and_destroy(user);
     return DITTO_OK;
@@ -570,7 +551,6 @@ static ditto_status make_dataset_and_leave(const ditto_input_context *context, v
                                            ditto_dataset **out)
 {
     ditto_dataset *rows;
-    (void)context;
     leave_and_destroy(user);
     DITTO_TRY(ditto_dataset_from_range(0, 8, 1, &rows));
     ditto_status status = ditto_dataset_batch(rows, 2, 0, out);
@@ -605,7 +585,6 @@ static int leave_in_a_function(void *is_default)
 
 static void a_function_cannot_end_the_scope_of_its_caller(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(leave_in_a_function, &(bool){ false }, 60), 0);
     assert_int_equal(in_child(leave_in_a_function, &(bool){ true }, 60), 0);
 }

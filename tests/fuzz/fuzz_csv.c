@@ -162,7 +162,6 @@ static void same_number(const char *text, const ditto_tensor *t, uint32_t elemen
 
 static ditto_status same_row(const ditto_tensor *row, void *state)
 {
-    (void)state;
     require(seen < num_rows);
     for (uint32_t k = 0; k < tables[table].components; k++) {
         const ditto_csv_component *c = &tables[table].component[k];

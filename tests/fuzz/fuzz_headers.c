@@ -87,7 +87,6 @@ static void deliver(uint32_t from)
 static ditto_status wire_send(void *user, uint32_t to, uint32_t channel, const void *data, size_t bytes,
                               uint64_t ticket)
 {
-    (void)user;
     if (channel != 0 || wire.num_sent[to] == MOST_MESSAGES)
         return DITTO_ERR_SYSTEM;
     struct message *m = &wire.sent[to][wire.num_sent[to]++];
@@ -103,7 +102,6 @@ static ditto_status wire_send(void *user, uint32_t to, uint32_t channel, const v
 static ditto_status wire_receive(void *user, uint32_t from, uint32_t channel, void *data, size_t capacity,
                                  uint64_t ticket)
 {
-    (void)user;
     if (channel != 0)
         return DITTO_ERR_SYSTEM; /* there are no data messages, whatever a host says */
     wire.receive[from] = (struct receive){ true, ticket, data, capacity };
@@ -113,7 +111,6 @@ static ditto_status wire_receive(void *user, uint32_t from, uint32_t channel, vo
 
 static ditto_status wire_cancel(void *user, uint64_t ticket)
 {
-    (void)user;
     for (uint32_t h = 0; h < MOST_HOSTS; h++)
         if (wire.receive[h].is_open && wire.receive[h].ticket == ticket) {
             wire.receive[h].is_open = false;
@@ -124,7 +121,6 @@ static ditto_status wire_cancel(void *user, uint64_t ticket)
 
 static ditto_status wire_progress(void *user, ditto_wire_event *events, size_t capacity, size_t *count)
 {
-    (void)user;
     for (*count = 0; *count < capacity && wire.first_event < wire.events;)
         events[(*count)++] = wire.event[wire.first_event++];
     return DITTO_OK;

@@ -140,7 +140,6 @@ static size_t pack(size_t size)
         packed[15 + size + (size_t)i] = (unsigned char)(ends[i / 4] >> 8 * (i % 4));
     return size + 23;
 #else
-    (void)size;
     return 0;
 #endif
 }

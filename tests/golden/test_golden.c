@@ -69,7 +69,6 @@ static bool can_run(const struct golden_variant *variant)
 static void arithmetic_has_the_expected_bits_with_every_compiler_and_set_of_instructions(void **state)
 {
     int wrong = 0, ran = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
         uint64_t hash[GOLDEN_PARTS];
         if (!can_run(variants[i])) {
@@ -110,7 +109,6 @@ static void normal_numbers_have_the_expected_bits(void **state)
     enum { COUNT = 10001 };
     static double x[COUNT], more[COUNT];
     static float y[COUNT];
-    (void)state;
     ditto_random random = ditto_random_make(42, 7);
     ditto_random_normal_f64(&random, x, COUNT);
     ditto_random_normal_f64(&random, more, COUNT);
@@ -179,7 +177,6 @@ static uint64_t train(ditto_dtype dtype, double clip_norm)
 static void adam_has_the_expected_bits(void **state)
 {
     uint64_t found[] = { train(DITTO_F32, 0), train(DITTO_F64, 0), train(DITTO_F64, 100) };
-    (void)state;
     print_message("  Adam 0x%016llx 0x%016llx 0x%016llx\n", (unsigned long long)found[0],
                   (unsigned long long)found[1], (unsigned long long)found[2]);
     assert_int_equal(found[0], 0x96b42074aac5c9e7);
@@ -223,7 +220,6 @@ static void complex_quotients_and_differences_have_the_expected_bits(void **stat
 {
     uint64_t found[] = { scatter(DITTO_C64, DITTO_SCATTER_DIV), scatter(DITTO_C128, DITTO_SCATTER_DIV),
                          scatter(DITTO_C64, DITTO_SCATTER_SUB), scatter(DITTO_C128, DITTO_SCATTER_SUB) };
-    (void)state;
     print_message("  quotients 0x%016llx 0x%016llx, differences 0x%016llx 0x%016llx\n",
                   (unsigned long long)found[0], (unsigned long long)found[1], (unsigned long long)found[2],
                   (unsigned long long)found[3]);
@@ -257,7 +253,6 @@ static ditto_status multiply(ditto_replica *self, void *argument)
 static void complex_products_over_replicas_have_the_expected_bits_with_all_kernels(void **state)
 {
     static struct reducing r;
-    (void)state;
     for (int kernels = DITTO_KERNELS_DEFAULT; kernels <= DITTO_KERNELS_AVX512; kernels++)
         for (int wide = 0; wide < 2; wide++) {
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;

@@ -67,7 +67,6 @@ static ditto_status hears_of_failures(struct test_host *host)
 
 static void replicas_that_compute_learn_of_failures_of_other_hosts(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, hears_of_failures, NULL);
 }
 
@@ -89,7 +88,6 @@ static ditto_status codes_are_equal(ditto_replica *self, void *argument)
 /* Each host fails by itself, at about the same time. One error is that of all, and the next run works. */
 static ditto_status fails_on_each_host(ditto_replica *self, void *argument)
 {
-    (void)argument;
     return ditto_fail(self, 1 + (int)ditto_replica_id(self), "this host has failed");
 }
 
@@ -109,7 +107,6 @@ static ditto_status all_fail(struct test_host *host)
 
 static void if_all_hosts_fail_they_return_one_error(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, all_fail, NULL);
 }
 
@@ -128,9 +125,6 @@ static ditto_status handles_the_failure(ditto_strategy *strategy, ditto_value *c
                                         uint32_t num_arguments, void *user, ditto_value **result)
 {
     struct test_host *host = user;
-    (void)arguments;
-    (void)num_arguments;
-    (void)result;
     if (host->host == 2)
         return ditto_fail(NULL, 6, "the function of host 2 has failed");
     for (int i = 0; i < 3; i++) {
@@ -163,7 +157,6 @@ static ditto_status hears_of_failures_inside(struct test_host *host)
 
 static void a_merge_function_cannot_undo_the_stop(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, hears_of_failures_inside, NULL);
 }
 
@@ -184,7 +177,6 @@ static ditto_status fails_at_once(struct test_host *host)
 
 static void the_first_run_hears_of_failures(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, fails_at_once, NULL);
 }
 
@@ -200,7 +192,6 @@ static ditto_status delay_rows(const ditto_tensor *in, const ditto_tensor *out, 
                                void *user)
 {
     struct delay *d = user;
-    (void)random;
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
     usleep(d->host == 0 ? 150000 : d->host == 1 ? 98000 + (useconds_t)(test_random(&d->random) % 4000) : 0);
     return DITTO_OK;
@@ -236,7 +227,6 @@ static ditto_status takes_late_batches(struct test_host *host)
 
 static void a_run_after_late_batches_works(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, takes_late_batches, NULL);
 }
 

@@ -78,7 +78,6 @@ static ditto_status exchanges(struct test_host *host)
 
 static void all_hosts_get_all_headers(void **state)
 {
-    (void)state;
     for (uint32_t hosts = 2; hosts <= 20; hosts++)
         on_hosts(hosts, hosts % 3 == 0 ? 300 : 0, exchanges, NULL);
 }
@@ -155,7 +154,6 @@ static ditto_status combines_in_a_ring(struct test_host *host)
 
 static void hosts_combine_what_they_pass_on(void **state)
 {
-    (void)state;
     on_hosts(3, 0, combines_in_a_ring, NULL);
     on_hosts(18, 0, combines_in_a_ring, NULL);
     for (uint32_t hosts = 2; hosts <= 32; hosts *= 2)
@@ -186,7 +184,6 @@ static ditto_status combine_differently(struct test_host *host)
 
 static void hosts_that_combine_find_calls_that_differ(void **state)
 {
-    (void)state;
     on_hosts(4, 0, combine_differently, NULL);
     on_hosts(16, 0, combine_differently, NULL);
 }
@@ -207,7 +204,6 @@ static size_t shrink(void *context, uint32_t first, uint32_t hosts, const void *
                      void *out)
 {
     const struct test_host *host = context;
-    (void)first, (void)low, (void)high;
     memset(out, 0, LONG_PAYLOAD);
     return 2 * hosts == host->hosts ? 16 : LONG_PAYLOAD;
 }
@@ -231,7 +227,6 @@ static ditto_status combines_long_messages(struct test_host *host)
 
 static void long_messages_are_sent_when_the_exchange_ends(void **state)
 {
-    (void)state;
     on_hosts(8, 300, combines_long_messages, NULL);
     on_hosts(8, 300, sends_long_messages, NULL);
     on_hosts(11, 300, sends_long_messages, NULL);
@@ -267,7 +262,6 @@ static ditto_status differs(struct test_host *host)
 
 static void a_host_that_differs_is_named_on_all(void **state)
 {
-    (void)state;
     on_hosts(5, 100, differs, NULL);
     on_hosts(8, 0, differs, NULL);
     on_hosts(17, 0, differs, NULL);
@@ -305,7 +299,6 @@ static ditto_status fails(struct test_host *host)
 
 static void a_host_that_fails_ends_the_exchange_of_all(void **state)
 {
-    (void)state;
     on_hosts(3, 100, fails, NULL);
     on_hosts(7, 100, fails, NULL);
     on_hosts(8, 0, fails, NULL);
@@ -353,7 +346,6 @@ static ditto_status is_late(struct test_host *host)
 
 static void only_the_late_host_is_named(void **state)
 {
-    (void)state;
     static const uint32_t late[] = { 3, 5, 6 };
     for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
         on_hosts(8, 0, is_late, (void *)(uintptr_t)&late[i]);
@@ -375,7 +367,6 @@ static ditto_status is_slow(struct test_host *host)
 
 static void a_slow_host_ends_an_exchange_well(void **state)
 {
-    (void)state;
     on_hosts(8, 0, is_slow, NULL);
     on_hosts(8, 300, is_slow, NULL);
     on_hosts(11, 300, is_slow, NULL);
@@ -403,7 +394,6 @@ static ditto_status comes_late(struct test_host *host)
 
 static void a_late_host_learns_that_the_others_gave_up(void **state)
 {
-    (void)state;
     on_hosts(4, 0, comes_late, NULL);
     on_hosts(8, 0, comes_late, NULL);
     on_hosts(11, 0, comes_late, NULL);

@@ -70,7 +70,6 @@ static ditto_status save_and_restore(ditto_strategy *strategy, struct program *p
 
 static void the_first_host_writes_and_reads_the_file(void **state)
 {
-    (void)state;
     play_everywhere(save_and_restore);
 }
 
@@ -116,7 +115,6 @@ static ditto_status save_many(ditto_strategy *strategy, struct program *p)
 
 static void a_checkpointer_writes_on_the_first_host(void **state)
 {
-    (void)state;
     play_everywhere(save_many);
 }
 
@@ -151,7 +149,6 @@ static ditto_status fail_to_read_and_write(ditto_strategy *strategy, struct prog
 
 static void an_error_of_the_first_host_is_returned_by_all(void **state)
 {
-    (void)state;
     play_everywhere(fail_to_read_and_write);
 }
 

@@ -77,7 +77,6 @@ static ditto_status append(void *out, const void *left, const void *right, size_
 {
     const double *a = left, *b = right;
     double *o = out;
-    (void)user;
     for (size_t i = 0; i < count; i++)
         o[i] = a[i] * 0.75 + b[i];
     return DITTO_OK;
@@ -96,7 +95,6 @@ static ditto_status larger_bytes(void *out, const void *left, const void *right,
 {
     const unsigned char *a = left, *b = right;
     unsigned char *o = out;
-    (void)user;
     for (size_t i = 0; i < 5 * count; i++)
         o[i] = a[i] > b[i] ? a[i] : b[i];
     return DITTO_OK;
@@ -106,7 +104,6 @@ static ditto_status larger_bytes(void *out, const void *left, const void *right,
 static ditto_status invert(void *buffer, size_t count, ditto_dtype dtype, void *user)
 {
     unsigned char *bytes = buffer;
-    (void)user;
     for (size_t i = 0; i < count * ditto_dtype_bytes(dtype); i++)
         bytes[i] = (unsigned char)~bytes[i];
     return DITTO_OK;
@@ -361,37 +358,31 @@ static void compare_with_one_host(uint32_t hosts, const uint32_t *replicas, uint
 
 static void two_hosts_of_one_replica(void **state)
 {
-    (void)state;
     compare_with_one_host(2, (const uint32_t[]){ 1, 1 }, 0, 0, DITTO_CALLER_DEFAULT);
 }
 
 static void three_hosts_whose_parts_are_several(void **state)
 {
-    (void)state;
     compare_with_one_host(3, (const uint32_t[]){ 2, 2, 2 }, 0, 50, DITTO_CALLER_DEFAULT);
 }
 
 static void hosts_of_different_sizes(void **state)
 {
-    (void)state;
     compare_with_one_host(4, (const uint32_t[]){ 1, 3, 2, 1 }, 0, 100, DITTO_CALLER_DEFAULT);
 }
 
 static void eight_hosts_of_different_sizes(void **state)
 {
-    (void)state;
     compare_with_one_host(8, (const uint32_t[]){ 1, 1, 2, 1, 1, 3, 2, 1 }, 0, 0, DITTO_CALLER_DEFAULT);
 }
 
 static void blocks_that_are_hosts(void **state)
 {
-    (void)state;
     compare_with_one_host(3, (const uint32_t[]){ 3, 3, 3 }, 3, 0, DITTO_CALLER_DEFAULT);
 }
 
 static void callers_that_wait_drive_the_wire(void **state)
 {
-    (void)state;
     compare_with_one_host(2, (const uint32_t[]){ 2, 1 }, 0, 20, DITTO_CALLER_WAITS);
 }
 

@@ -144,7 +144,6 @@ static ditto_status reduces_otherwise(struct test_host *host)
 static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments,
                                uint32_t num_arguments, void *user, ditto_tensor *result)
 {
-    (void)copy, (void)arguments, (void)num_arguments, (void)result;
     *(int *)user += 1; /* one replica a host */
     return DITTO_OK;
 }
@@ -202,7 +201,6 @@ static ditto_status reduces_to_another_replica(struct test_host *host)
 
 static void arguments_that_differ_are_diverged_on_all(void **state)
 {
-    (void)state;
     on_hosts(3, 100, assigns_differently, NULL);
     on_hosts(3, 100, creates_another_shape, NULL);
     on_hosts(3, 100, makes_another_call, NULL);
@@ -233,7 +231,6 @@ static ditto_status gives_a_wrong_size(struct test_host *host)
 
 static ditto_status refuse(const ditto_tensor *value, size_t first_row, void *user)
 {
-    (void)value, (void)first_row, (void)user;
     return ditto_fail(NULL, 3, "no initial value today");
 }
 
@@ -259,7 +256,6 @@ static ditto_status fails_on_host_1(ditto_strategy *strategy, ditto_value *const
 {
     const struct test_host *host = user;
     double sum;
-    (void)count, (void)result;
     DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_SUM, arguments[0], &sum));
     if (host->host == 1)
         return ditto_fail(NULL, 4, "host 1 does not merge");
@@ -280,7 +276,6 @@ static ditto_status reduces_other_ops(ditto_strategy *strategy, ditto_value *con
 {
     const struct test_host *host = user;
     double x;
-    (void)count, (void)result;
     ditto_status status = ditto_strategy_reduce_f64(strategy, host->host == 1 ? DITTO_MAX : DITTO_SUM,
                                                     arguments[0], &x);
     CHECK(host, status == DITTO_ERR_DIVERGED);
@@ -362,7 +357,6 @@ static ditto_status fail_late(const ditto_tensor *in, const ditto_tensor *out, d
 {
     const struct test_host *host = user;
     int64_t row = *(const int64_t *)in[0].data;
-    (void)random;
     if (host->host == 1 && row >= 30)
         return ditto_fail(NULL, 6, "host 1 cannot read row %d", (int)row);
     *(int64_t *)out[0].data = row;
@@ -408,7 +402,6 @@ static ditto_status input_fails(struct test_host *host)
 static ditto_status add_one_to_all(const ditto_tensor *copy, const ditto_tensor *arguments,
                                    uint32_t num_arguments, void *user, ditto_tensor *result)
 {
-    (void)arguments, (void)num_arguments, (void)user, (void)result;
     for (size_t i = 0; i < elements_in(copy); i++)
         ((float *)copy->data)[i] += 1;
     return DITTO_OK;
@@ -463,7 +456,6 @@ static ditto_status reads_alone(struct test_host *host)
 
 static void an_error_of_one_host_is_that_of_all(void **state)
 {
-    (void)state;
     on_hosts(3, 100, gives_a_wrong_size, NULL);
     on_hosts(3, 100, updates_a_slot, NULL);
     on_hosts(3, 100, reads_alone, NULL);

@@ -39,7 +39,6 @@ static void fail_on_all_hosts(uint32_t hosts, struct failing failing)
 
 static ditto_status fails_on_replica_3(ditto_replica *self, void *argument)
 {
-    (void)argument;
     double x = 1;
     DITTO_TRY(ditto_all_reduce(self, &x, &x, 1, DITTO_F64, DITTO_SUM, NULL));
     if (ditto_replica_id(self) == 3)
@@ -49,7 +48,6 @@ static ditto_status fails_on_replica_3(ditto_replica *self, void *argument)
 
 static void an_error_of_one_replica_is_returned_on_all_hosts(void **state)
 {
-    (void)state;
     fail_on_all_hosts(2, (struct failing){ fails_on_replica_3, DITTO_ERR_USER, "has had enough", 0 });
     fail_on_all_hosts(3, (struct failing){ fails_on_replica_3, DITTO_ERR_USER, "has had enough", 0 });
 }
@@ -99,20 +97,17 @@ static ditto_status fails_to_compute(ditto_replica *self, void *argument)
 
 static ditto_status changes_nothing(void *buffer, size_t count, ditto_dtype dtype, void *user)
 {
-    (void)buffer, (void)count, (void)dtype, (void)user;
     return ditto_fail(NULL, 9, "cannot pass it on");
 }
 
 static ditto_status fails_on_the_way_through(ditto_replica *self, void *argument)
 {
     double x = 1;
-    (void)argument;
     return ditto_all_reduce_through(self, &x, &x, 1, DITTO_F64, DITTO_SUM, changes_nothing, NULL, NULL);
 }
 
 static void functions_that_fail_end_the_run_on_all_hosts(void **state)
 {
-    (void)state;
     for (uint32_t hosts = 2; hosts <= 3; hosts++) {
         fail_on_all_hosts(hosts, (struct failing){ fails_to_compute, DITTO_ERR_USER, "cannot compute", 0 });
         fail_on_all_hosts(
@@ -122,7 +117,6 @@ static void functions_that_fail_end_the_run_on_all_hosts(void **state)
 
 static void messages_of_a_stopped_run_are_taken(void **state)
 {
-    (void)state;
     fail_on_all_hosts(
         2, (struct failing){ fails_while_data_are_on_the_wire, DITTO_ERR_USER, "cannot combine", 0 });
     fail_on_all_hosts(
@@ -142,7 +136,6 @@ static ditto_status calls_another_function_on_host_1(ditto_replica *self, void *
 
 static void another_call_on_one_host_is_diverged_on_all(void **state)
 {
-    (void)state;
     fail_on_all_hosts(
         3, (struct failing){ calls_another_function_on_host_1, DITTO_ERR_DIVERGED,
                              "host 0 (node0, replicas 0-1) calls ditto_all_reduce #2 (1 x f32, SUM), but "
@@ -160,7 +153,6 @@ static ditto_status gives_another_count_on_host_2(ditto_replica *self, void *arg
 
 static void another_count_on_one_host_is_diverged_on_all(void **state)
 {
-    (void)state;
     fail_on_all_hosts(
         3, (struct failing){ gives_another_count_on_host_2, DITTO_ERR_DIVERGED, "100000 x f32", 0 });
 }
@@ -173,7 +165,6 @@ static ditto_status returns_early_on_host_1(ditto_replica *self, void *argument)
 
 static void a_host_that_returns_early_is_diverged_on_all(void **state)
 {
-    (void)state;
     fail_on_all_hosts(
         2, (struct failing){ returns_early_on_host_1, DITTO_ERR_DIVERGED, "the end of the run", 0 });
 }
@@ -194,7 +185,6 @@ static ditto_status comes_late_on_host_1(ditto_replica *self, void *argument)
 
 static void a_late_host_is_named_by_all(void **state)
 {
-    (void)state;
     fail_on_all_hosts(
         3, (struct failing){ comes_late_on_host_1, DITTO_ERR_TIMED_OUT,
                              "for host 1 (node1, replicas 2-3) (last heard of in ditto_barrier #1)", 1000 });
@@ -223,7 +213,6 @@ static ditto_status loses_host_1(struct test_host *host)
 
 static void a_host_that_is_gone_poisons_the_cluster(void **state)
 {
-    (void)state;
     on_hosts_that_fail(3, 0, loses_host_1, NULL);
 }
 
@@ -291,7 +280,6 @@ static ditto_status loses_a_process_while_it_computes(struct test_host *host)
 
 static void a_process_that_ends_is_noticed_by_all(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, loses_a_waiting_process, NULL);
     on_hosts_with_life_line(3, loses_a_process_while_it_computes, NULL);
 }
@@ -308,7 +296,6 @@ static ditto_status leaves(struct test_host *host)
 
 static void hosts_that_leave_are_not_lost(void **state)
 {
-    (void)state;
     for (int i = 0; i < test_trials(20); i++)
         on_hosts_with_life_line(4, leaves, NULL);
 }
@@ -347,7 +334,6 @@ static ditto_status creates_with_other_options(struct test_host *host)
 
 static void creation_fails_on_all_hosts_or_on_none(void **state)
 {
-    (void)state;
     on_hosts(3, 100, creates_with_other_options, NULL);
 }
 
@@ -371,7 +357,6 @@ static ditto_status makes_others(struct test_host *host)
 
 static void rule_12_15_workers_are_on_one_host(void **state)
 {
-    (void)state;
     on_hosts(2, 0, makes_others, NULL);
     on_hosts(3, 0, makes_others, NULL);
 }

@@ -23,7 +23,6 @@ static ditto_status wait_on_row_1(const ditto_tensor *in, const ditto_tensor *ou
 {
     const struct making *m = user;
     int64_t row = *(const int64_t *)in[0].data;
-    (void)random;
     for (int i = 0; row == 1 && i < 30000 && atomic_load(m->may_go) == 0; i++)
         usleep(1000);
     *(int64_t *)out[0].data = row;
@@ -37,7 +36,6 @@ static ditto_status make_rows(const ditto_input_context *context, void *user, di
     int64_t length = m->rows[m->host->host];
     if (m->fails == m->host->host)
         return DITTO_ERR_USER;
-    (void)context;
     DITTO_TRY(ditto_dataset_from_range(0, length + (m->other == m->host->host), 1, &rows));
     if (m->waits && m->host->host == 1)
         DITTO_TRY(ditto_dataset_map(rows, wait_on_row_1, m, NULL, &mapped));
@@ -119,7 +117,6 @@ static ditto_status needs_a_life_line(struct test_host *host)
 
 static void pipelines_with_different_rows_need_a_life_line(void **state)
 {
-    (void)state;
     on_hosts(3, 50, needs_a_life_line, NULL);
 }
 
@@ -144,7 +141,6 @@ static ditto_status makes_other_datasets(struct test_host *host)
 
 static void a_function_that_makes_other_datasets_or_fails_on_one_host_is_an_error_on_all(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, makes_other_datasets, NULL);
 }
 
@@ -169,7 +165,6 @@ static ditto_status ends_together(struct test_host *host)
 
 static void pipelines_of_different_hosts_end_together(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, ends_together, NULL);
 }
 
@@ -192,7 +187,6 @@ static ditto_status leaves_early(struct test_host *host)
 
 static void a_host_that_takes_fewer_batches_is_an_error_on_all(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, leaves_early, NULL);
 }
 
@@ -233,7 +227,6 @@ static ditto_status loses_host_1(struct test_host *host)
 
 static void replicas_that_wait_for_the_steps_of_a_lost_host_get_its_loss(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, loses_host_1, NULL);
 }
 
@@ -270,7 +263,6 @@ static ditto_status fails_on_host_1(struct test_host *host)
 
 static void replicas_that_wait_for_the_steps_of_a_failed_host_get_its_error(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, fails_on_host_1, NULL);
 }
 
@@ -280,8 +272,6 @@ static ditto_status fail_on_row_7(const ditto_tensor *in, const ditto_tensor *ou
                                   void *user)
 {
     int64_t row = *(const int64_t *)in[0].data;
-    (void)random;
-    (void)user;
     *(int64_t *)out[0].data = row;
     return row == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
 }
@@ -318,7 +308,6 @@ static ditto_status fails_to_read(struct test_host *host)
 
 static void a_row_that_one_host_cannot_read_ends_the_values_of_all(void **state)
 {
-    (void)state;
     on_hosts(3, 50, fails_to_read, NULL);
 }
 
@@ -356,7 +345,6 @@ static ditto_status saves_another(struct test_host *host)
 
 static void hosts_that_name_other_iterators_or_none_get_an_error(void **state)
 {
-    (void)state;
     on_hosts(3, 50, saves_another, NULL);
 }
 
@@ -392,7 +380,6 @@ static ditto_status loses_host_1_outside(struct test_host *host)
 
 static void the_loss_of_a_host_ends_a_call_across_replicas(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(3, loses_host_1_outside, NULL);
 }
 

@@ -76,7 +76,6 @@ static ditto_status use_variables(ditto_strategy *strategy, struct program *p)
 
 static void variables_have_the_same_values(void **state)
 {
-    (void)state;
     play_everywhere(use_variables);
 }
 
@@ -94,7 +93,6 @@ static ditto_status add_one(const ditto_tensor *copy, const ditto_tensor *argume
                             void *user, ditto_tensor *result)
 {
     float *x = copy->data;
-    (void)count, (void)user, (void)result;
     for (int i = 0; i < TABLE_ROW; i++)
         x[i] += *(const float *)arguments[0].data;
     return DITTO_OK;
@@ -155,7 +153,6 @@ static ditto_status use_rows(ditto_strategy *strategy, struct program *p)
 
 static void rows_are_changed_by_the_replicas_of_all_hosts(void **state)
 {
-    (void)state;
     play_everywhere(use_rows);
 }
 
@@ -168,7 +165,6 @@ static ditto_status merge(ditto_strategy *strategy, ditto_value *const *argument
     double sum;
     ditto_value *gathered;
     ditto_tensor all;
-    (void)count;
     DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_SUM, arguments[0], &sum));
     note_cross(strategy, p, &sum, sizeof sum);
     DITTO_TRY(ditto_strategy_gather(strategy, arguments[1], 0, &gathered));
@@ -207,7 +203,6 @@ static ditto_status note_gathered(ditto_strategy *strategy, struct program *p, c
 
 static ditto_status return_two(ditto_replica *self, void *argument)
 {
-    (void)argument;
     DITTO_TRY(ditto_return_f64(self, "id", ditto_replica_id(self)));
     return ditto_return_f64(self, "third", 1.0 / (3 + ditto_replica_id(self)));
 }
@@ -242,7 +237,6 @@ static ditto_status use_values(ditto_strategy *strategy, struct program *p)
 
 static void values_are_reduced_over_all_hosts(void **state)
 {
-    (void)state;
     play_everywhere(use_values);
 }
 
@@ -339,7 +333,6 @@ static ditto_status use_input(ditto_strategy *strategy, struct program *p)
 
 static void replicas_get_the_same_rows_and_learn_the_same(void **state)
 {
-    (void)state;
     for (int i = 0; i < ROWS * FEATURES; i++)
         rows[i] = (float)(i % 97) / 97.0f;
     play_everywhere(use_input);

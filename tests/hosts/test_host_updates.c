@@ -18,7 +18,6 @@ static ditto_status add_scaled(const ditto_tensor *copy, const ditto_tensor *arg
 {
     static _Thread_local float first;
     float *x = copy->data;
-    (void)count, (void)user;
     for (int i = 0; i < COUNT; i++)
         x[i] += ((const float *)arguments[0].data)[i] * *(const float *)arguments[1].data;
     first = x[0];
@@ -78,7 +77,6 @@ static ditto_status use_updates(ditto_strategy *strategy, struct program *p)
 
 static void updates_in_a_run_have_the_arguments_that_one_host_uses(void **state)
 {
-    (void)state;
     play_everywhere(use_updates);
 }
 
@@ -89,7 +87,6 @@ static ditto_status return_rows(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     float values[4 * ROW];
     int64_t indices[4];
-    (void)argument;
     for (int i = 0; i < 4; i++)
         indices[i] = (id * 5 + (uint32_t)i * 3) % ROWS;
     for (int i = 0; i < 4 * ROW; i++)
@@ -137,7 +134,6 @@ static ditto_status use_slices(ditto_strategy *strategy, struct program *p)
 
 static void slices_of_all_hosts_are_reduced(void **state)
 {
-    (void)state;
     play_everywhere(use_slices);
 }
 
@@ -183,7 +179,6 @@ static ditto_status use_norm(ditto_strategy *strategy, struct program *p)
 
 static void norms_have_the_same_bits_without_clipping(void **state)
 {
-    (void)state;
     play_everywhere(use_norm);
 }
 

@@ -68,7 +68,6 @@ static void hosts_with_other_settings_name_the_option(void **state)
     struct maker makers[HOSTS] = { { .life_line = DITTO_SWITCH_ON },
                                    { .life_line = DITTO_SWITCH_ON },
                                    { .life_line = DITTO_SWITCH_OFF } };
-    (void)state;
     make_all(makers);
     for (uint32_t h = 0; h < HOSTS; h++) {
         assert_int_equal(makers[h].status, DITTO_ERR_INVALID);
@@ -99,7 +98,6 @@ static int make_with_few_descriptors(void *left)
 /* Three threads, four ends of connections, and a socket that listens need eight. */
 static void a_host_without_descriptors_says_so(void **state)
 {
-    (void)state;
     for (rlim_t left = 0; left < 8; left += 3)
         assert_int_equal(in_child(make_with_few_descriptors, &left, 60), 0);
 }
@@ -108,7 +106,6 @@ static void a_host_without_descriptors_says_so(void **state)
 static void a_host_without_memory_for_headers_says_so_to_all(void **state)
 {
     struct maker makers[HOSTS] = { { .host = 0 }, { .lacks_memory = true } };
-    (void)state;
     make_all(makers);
     for (uint32_t h = 0; h < HOSTS; h++) {
         assert_int_equal(makers[h].status, DITTO_ERR_NO_MEMORY);
@@ -143,7 +140,6 @@ static ditto_status loses_host_1(struct test_host *host)
 
 static void a_silent_host_is_lost_on_all_hosts(void **state)
 {
-    (void)state;
     on_hosts_with_life_line(HOSTS, loses_host_1, NULL);
 }
 
@@ -164,7 +160,6 @@ static ditto_status loses_nobody(struct test_host *host)
 static void host_0_does_not_count_its_own_pause(void **state)
 {
     uint32_t suspended[] = { 1, 7 };
-    (void)state;
     for (size_t i = 0; i < sizeof suspended / sizeof suspended[0]; i++)
         on_hosts_that_take_leave(HOSTS, loses_nobody, &suspended[i]);
 }
@@ -189,7 +184,6 @@ static ditto_status leaves_alone(struct test_host *host)
 static void a_host_that_has_left_is_not_waited_for(void **state)
 {
     uint32_t most_direct_hosts = dti_most_direct_hosts;
-    (void)state;
     for (uint32_t hosts = 2; hosts <= 5; hosts++)
         for (uint32_t host = 0; host < hosts; host++) {
             dti_most_direct_hosts = hosts % 2 == 0 ? most_direct_hosts : 2; /* directly, or in steps */
@@ -261,7 +255,6 @@ static void strangers_are_not_let_in(void **state)
 {
     struct strangers s = { .count = 0 };
     uint32_t met = 0;
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         atomic_store(&s.ends, false);
         pthread_create(&s.thread, NULL, look_for_ports, &s);

@@ -56,7 +56,6 @@ static ditto_status each_replica(ditto_replica *self, void *argument)
 static ditto_status give_id(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     int64_t *ids = user;
-    (void)num_replicas;
     ids[replica % EACH] = replica;
     *component = (ditto_tensor){
         .data = &ids[replica % EACH], .dtype = DITTO_I64, .rank = 1, .shape = { 1 }
@@ -117,7 +116,6 @@ static ditto_status uses_all(struct test_host *host)
 
 static void more_replicas_than_one_host_may_have(void **state)
 {
-    (void)state;
     on_hosts(HOSTS, 0, uses_all, NULL);
 }
 

@@ -6,7 +6,6 @@
 static void every_replica_is_in_the_range_of_its_host(void **state)
 {
     uint64_t seed = test_seed(3);
-    (void)state;
     for (int trial = 0; trial < 200; trial++) {
         uint32_t start[41] = { 0 }, hosts = 1 + (uint32_t)(test_random(&seed) % 40);
         for (uint32_t h = 0; h < hosts; h++)
@@ -21,7 +20,6 @@ static void every_replica_is_in_the_range_of_its_host(void **state)
 
 static void shares_are_even_and_the_first_hosts_have_the_rest(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 70; n++)
         for (uint32_t hosts = 1; hosts <= n; hosts++) {
             uint32_t sum = 0;

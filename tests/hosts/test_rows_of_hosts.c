@@ -27,7 +27,6 @@ static bool is_other(const struct source *s)
 
 static ditto_status open_rows(void *user, uint64_t pass, void **position)
 {
-    (void)user, (void)pass;
     *position = calloc(1, sizeof(int64_t));
     return DITTO_OK;
 }
@@ -49,7 +48,6 @@ static ditto_status next_row(void *user, void *position, const ditto_tensor *row
 
 static void close_rows(void *user, void *position)
 {
-    (void)user;
     free(position);
 }
 
@@ -166,14 +164,12 @@ static ditto_status finds_a_filtered_row(struct test_host *host)
 
 static void a_generator_that_gives_another_row_on_one_host_is_found(void **state)
 {
-    (void)state;
     on_hosts(2, 0, finds_a_generated_row, NULL);
     on_hosts(3, 50, finds_a_generated_row, NULL);
 }
 
 static void a_filter_that_drops_another_row_on_one_host_is_found(void **state)
 {
-    (void)state;
     on_hosts(2, 50, finds_a_filtered_row, NULL);
     on_hosts(3, 0, finds_a_filtered_row, NULL);
 }
@@ -201,7 +197,6 @@ static ditto_status ends_early(struct test_host *host)
 
 static void input_that_ends_early_on_one_host_is_found(void **state)
 {
-    (void)state;
     static const struct early early[] = { { 0, 2, "in steps 0 to 2" },
                                           { 1, 2, "in steps 0 to 2" },
                                           { 0, 0, "in steps 0 to 0" },
@@ -233,7 +228,6 @@ static ditto_status fails_to_give(struct test_host *host)
 
 static void a_row_that_one_host_cannot_give_is_its_error(void **state)
 {
-    (void)state;
     on_hosts(2, 0, fails_to_give, NULL);
     on_hosts(3, 50, fails_to_give, NULL);
 }
@@ -259,7 +253,6 @@ static ditto_status gives_after_the_run(struct test_host *host)
 
 static void a_generator_may_wait_for_the_end_of_a_run(void **state)
 {
-    (void)state;
     on_hosts(2, 0, gives_after_the_run, NULL);
 }
 
@@ -283,7 +276,6 @@ static ditto_status takes_at_its_own_pace(struct test_host *host)
 
 static void equal_rows_are_found_equal_at_any_pace(void **state)
 {
-    (void)state;
     on_hosts(2, 0, takes_at_its_own_pace, NULL);
     on_hosts(3, 50, takes_at_its_own_pace, NULL);
 }
@@ -328,7 +320,6 @@ static ditto_status uses_many_iterators(struct test_host *host)
 
 static void each_of_many_iterators_is_compared(void **state)
 {
-    (void)state;
     on_hosts(2, 0, uses_many_iterators, NULL);
 }
 

@@ -18,7 +18,6 @@ static ditto_status make(struct test_host *host, uint32_t replicas, ditto_switch
 
 static ditto_status does_nothing(ditto_replica *self, void *argument)
 {
-    (void)self, (void)argument;
     return DITTO_OK;
 }
 
@@ -39,7 +38,6 @@ static ditto_status makes_runs(struct test_host *host)
 
 static void runs_send_nothing_of_their_own(void **state)
 {
-    (void)state;
     on_hosts(1, 0, makes_runs, NULL);
     on_hosts(2, 100, makes_runs, NULL);
     on_hosts(3, 0, makes_runs, NULL);
@@ -57,7 +55,6 @@ static ditto_status agrees(struct test_host *host)
 
 static void by_default_hosts_agree(void **state)
 {
-    (void)state;
     on_hosts(3, 0, agrees, NULL);
 }
 
@@ -82,7 +79,6 @@ static ditto_status end_differently(struct test_host *host)
 
 static void a_positive_status_is_each_hosts_own(void **state)
 {
-    (void)state;
     on_hosts(3, 0, end_differently, NULL);
 }
 
@@ -144,7 +140,6 @@ static ditto_status fail_in_a_run(struct test_host *host)
 
 static void a_failure_reaches_the_others_in_a_later_call(void **state)
 {
-    (void)state;
     with_barrier(2, 100, false, fail_in_a_run);
     with_barrier(3, 0, false, fail_in_a_run);
     with_barrier(3, 0, true, fail_in_a_run);
@@ -176,7 +171,6 @@ static ditto_status makes_runs_that_never_meet(struct test_host *host)
 
 static void runs_that_never_meet_learn_of_a_failure_too(void **state)
 {
-    (void)state;
     with_barrier(2, 50, false, makes_runs_that_never_meet);
     with_barrier(3, 0, false, makes_runs_that_never_meet);
 }
@@ -187,7 +181,6 @@ static ditto_status hide_an_error(ditto_strategy *strategy, ditto_value *const *
 {
     struct merging *m = user;
     double value = m->host->host;
-    (void)strategy, (void)arguments, (void)count, (void)result;
     EXPECT(m->host->report,
            ditto_variable_assign(m->v, DITTO_ASSIGN, &value, sizeof value) == DITTO_ERR_DIVERGED);
     return DITTO_OK;
@@ -217,7 +210,6 @@ static ditto_status hides_an_error(struct test_host *host)
 
 static void an_error_that_a_merge_function_hides_ends_the_run(void **state)
 {
-    (void)state;
     on_hosts(2, 0, hides_an_error, NULL);
     on_hosts(3, 50, hides_an_error, NULL);
 }
@@ -244,7 +236,6 @@ static ditto_status makes_one_run_more(struct test_host *host)
 
 static void another_number_of_runs_is_found(void **state)
 {
-    (void)state;
     on_hosts(2, 0, makes_one_run_more, NULL);
     on_hosts(3, 100, makes_one_run_more, NULL);
 }
@@ -261,7 +252,6 @@ static ditto_status destroys_early(struct test_host *host)
 
 static void another_number_of_runs_is_found_at_the_end(void **state)
 {
-    (void)state;
     on_hosts(2, 0, destroys_early, NULL);
 }
 
@@ -277,7 +267,6 @@ static ditto_status wants_otherwise(struct test_host *host)
 
 static void hosts_must_have_the_same_option(void **state)
 {
-    (void)state;
     on_hosts(2, 0, wants_otherwise, NULL);
 }
 

@@ -137,7 +137,6 @@ static ditto_status looks(struct test_host *host)
 
 static void operations_end_while_replicas_compute(void **state)
 {
-    (void)state;
     play(1, 2, looks);
     play(2, 2, looks);
     play(3, 3, looks);
@@ -174,7 +173,6 @@ static ditto_status in_a_window(ditto_replica *self, void *argument)
 static ditto_status start_inside(ditto_strategy *strategy, ditto_value *const *arguments,
                                  uint32_t num_arguments, void *user, ditto_value **result)
 {
-    (void)arguments, (void)num_arguments, (void)result;
     return ditto_strategy_run(strategy, in_a_window, user);
 }
 
@@ -205,7 +203,6 @@ static ditto_status windows(struct test_host *host)
 
 static void operations_are_started_ahead_and_in_inner_runs(void **state)
 {
-    (void)state;
     play(2, 1, windows);
     play(2, 3, windows);
     play(3, 2, windows);
@@ -248,7 +245,6 @@ static ditto_status is_patient(struct test_host *host)
 
 static void computing_does_not_count(void **state)
 {
-    (void)state;
     /* A caller that only waits is in the operation all the time. */
     struct shared shared = { .caller = DITTO_CALLER_WAITS, .replicas = 2 };
     on_hosts(2, 0, is_patient, &shared);
@@ -291,7 +287,6 @@ static ditto_status is_late(struct test_host *host)
 
 static void who_waits_too_long_learns_for_which_host(void **state)
 {
-    (void)state;
     play(2, 1, is_late);
     play(2, 3, is_late);
 }
@@ -329,7 +324,6 @@ static ditto_status run_is_over(struct test_host *host)
 
 static void the_limit_of_a_run_holds_for_the_driver(void **state)
 {
-    (void)state;
     play(2, 2, run_is_over);
 }
 
@@ -368,7 +362,6 @@ static ditto_status driver_is_late(struct test_host *host)
 
 static void who_waits_for_the_driver_learns_it(void **state)
 {
-    (void)state;
     struct shared shared = { .caller = DITTO_CALLER_IS_REPLICA_0, .replicas = 2 };
     on_hosts(2, 0, driver_is_late, &shared);
 }
@@ -436,7 +429,6 @@ static void faults_end_in_one_error_on_all_hosts(void **state)
         { "replica 2 fails", DITTO_ERR_USER, "as it should" },
         { "host 1 starts one more", DITTO_ERR_DIVERGED, "ditto_all_reduce_start #2" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         print_message("%s\n", faults[i].what);
         on_hosts(2, 0, fails, &faults[i]);

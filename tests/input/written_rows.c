@@ -77,7 +77,6 @@ static ditto_status make_noise(const ditto_tensor *in, const ditto_tensor *out, 
                                void *user)
 {
     uint64_t noise;
-    (void)user;
     ditto_random_below(random, 1 << 20, &noise, 1);
     *(int64_t *)out[0].data = (int64_t)((uint64_t) * (const int64_t *)in[0].data << 20 | noise);
     return DITTO_OK;
@@ -94,8 +93,6 @@ ditto_status add_noise(ditto_dataset *input, uint64_t seed, ditto_dataset **out)
 
 static ditto_status count_open(void *user, uint64_t pass, void **position)
 {
-    (void)user;
-    (void)pass;
     *position = calloc(1, sizeof(int64_t));
     return *position != NULL ? DITTO_OK : DITTO_ERR_NO_MEMORY;
 }
@@ -111,13 +108,11 @@ static ditto_status count_next(void *user, void *position, const ditto_tensor *r
 
 static void count_close(void *user, void *position)
 {
-    (void)user;
     free(position);
 }
 
 static ditto_status count_save(void *user, void *position, void *bytes, size_t size, size_t *length)
 {
-    (void)user;
     *length = sizeof(int64_t);
     if (size != 0)
         memcpy(bytes, position, size < sizeof(int64_t) ? size : sizeof(int64_t));
@@ -126,7 +121,6 @@ static ditto_status count_save(void *user, void *position, void *bytes, size_t s
 
 static ditto_status count_restore(void *user, void *position, const void *bytes, size_t length)
 {
-    (void)user;
     memcpy(position, bytes, length);
     return DITTO_OK;
 }
@@ -239,7 +233,6 @@ void assert_others_stopped(const struct leaving *l, uint32_t n)
 
 ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
 {
-    (void)random;
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
     return *(const int64_t *)in[0].data == (int64_t)(uintptr_t)user ? DITTO_ERR_CORRUPT : DITTO_OK;
 }

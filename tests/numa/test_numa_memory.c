@@ -126,7 +126,6 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
 
 static void everything_of_a_replica_is_on_its_node(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 8; n *= 2)
         for (int policy = DITTO_PLACEMENT_SPREAD; policy <= DITTO_PLACEMENT_COMPACT; policy++) {
             struct look *l = calloc(1, sizeof *l);
@@ -232,7 +231,6 @@ static void queues_are_on_their_replicas_nodes(void **state)
 {
     static float rows[4096][64];
     ditto_tensor array = { .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { 4096, 64 } };
-    (void)state;
     for (uint32_t n = 1; n <= 4; n *= 2)
         for (uint32_t pipelines = 1; pipelines <= n; pipelines += n > 1 ? n - 1 : 1) {
             ditto_strategy *s = make_strategy(n, NULL);
@@ -278,8 +276,6 @@ static ditto_status fail_early(const ditto_tensor *in, const ditto_tensor *out, 
                                void *user)
 {
     int64_t row = *(const int64_t *)in[0].data;
-    (void)random;
-    (void)user;
     *(int64_t *)out[0].data = row;
     if (row % ERROR_REPLICAS == ERROR_REPLICAS - 1)
         sleep_ms(20);
@@ -315,7 +311,6 @@ static void exactly_the_rows_before_an_error_arrive_on_every_node(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct until_error u = { 0 };
     ditto_dataset *range, *d;
-    (void)state;
     options.global_batch = ERROR_REPLICAS;
     options.num_producers = ERROR_REPLICAS;
     assert_ok(ditto_dataset_from_range(0, 100, 1, &range));
@@ -337,8 +332,6 @@ enum { VALUE_COUNT = 1 << 16 };
 
 static ditto_status give_rows(uint32_t replica, uint32_t num_replicas, void *memory, ditto_tensor *component)
 {
-    (void)replica;
-    (void)num_replicas;
     *component = (ditto_tensor){ .data = memory, .dtype = DITTO_F32, .rank = 1, .shape = { VALUE_COUNT } };
     return DITTO_OK;
 }
@@ -346,7 +339,6 @@ static ditto_status give_rows(uint32_t replica, uint32_t num_replicas, void *mem
 static ditto_status echo_rows(ditto_replica *self, void *unused)
 {
     ditto_tensor t;
-    (void)unused;
     DITTO_TRY(ditto_argument(self, NULL, &t));
     return ditto_return(self, NULL, &t);
 }
@@ -366,7 +358,6 @@ static void expect_components_on_nodes(ditto_strategy *s, const ditto_value *val
 
 static void components_of_values_are_on_their_replicas_nodes(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_strategy(8, NULL);
     float *memory = calloc(VALUE_COUNT, sizeof *memory);
     ditto_value *made, *returned, *reduced;
@@ -434,7 +425,6 @@ static void devices_are_on_their_pus_and_blocks_on_their_nodes(void **state)
 {
     static const ditto_span spans[] = { DITTO_SPAN_NUMA_NODE, DITTO_SPAN_PACKAGE, DITTO_SPAN_MACHINE,
                                         DITTO_SPAN_LLC };
-    (void)state;
     for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++) {
         struct wide *w = calloc(1, sizeof *w);
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -490,7 +480,6 @@ static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **stat
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    (void)state;
     options.span = DITTO_SPAN_MACHINE;
     options.helpers = DITTO_SWITCH_OFF;
     options.caller = DITTO_CALLER_WAITS;
@@ -511,7 +500,6 @@ static void limits_of_the_process_are_reported(void **state)
     cpu_set_t allowed_cpus;
     ditto_topology *here;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_limits_read(&l));
     printf("  affinity %s, memory nodes %s, policy %d on %s, mbind %d, numa_balancing %d\n", l.affinity,
            l.memory_nodes, (int)l.memory_policy, l.policy_nodes, l.mbind_errno, l.numa_balancing);

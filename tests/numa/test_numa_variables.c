@@ -37,7 +37,6 @@ static void expect_central_storage_on(uint32_t node)
  * each strategy takes seconds on an emulated machine. */
 static void central_storage_is_on_its_node(void **state)
 {
-    (void)state;
     uint32_t first = 0, last = 0, unusable = 0;
     for (uint32_t node = 64; node-- > 0;)
         first = may_use_memory_of((int)node) ? node : first;
@@ -59,8 +58,6 @@ static void central_storage_is_on_its_node(void **state)
 static ditto_status set_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                              void *user, ditto_tensor *result)
 {
-    (void)count;
-    (void)user;
     *(float *)copy->data = *(const float *)arguments[0].data;
     *result = *copy;
     return DITTO_OK;
@@ -83,7 +80,6 @@ static void shared_copies_are_updated_with_the_arguments_of_replica_0(void **sta
     ditto_tensor spec = { .dtype = DITTO_F32 };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v;
-    (void)state;
     options.aggregation = DITTO_AGGREGATE_SUM;
     assert_ok(ditto_variable_create(s, &spec, &options, &v));
     assert_ok(ditto_strategy_run(s, update_shared, v));
@@ -122,7 +118,6 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
     struct report report = { 0 };
     ditto_variable *v;
     const void *component[8];
-    (void)state;
     options.aggregation = DITTO_AGGREGATE_SUM;
     assert_ok(ditto_variable_create(s, &spec, &options, &v));
     run_all(s, add_one, v, &report);
@@ -162,7 +157,6 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
     const float *before[8], *after[8];
     ditto_variable *v;
-    (void)state;
     assert_ok(ditto_variable_create(s, &spec, NULL, &v));
     for (uint32_t i = 0; i < 8; i++)
         assert_ok(component_of(v, i, (const void **)&before[i]));
@@ -195,7 +189,6 @@ static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void *
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { 9, 4096 } };
     ditto_variable *v[3];
     uint32_t devices[64], count = nodes_of_parameters(s, devices, 64), most = 0, least = UINT32_MAX;
-    (void)state;
     options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 3, 0 };
     for (int k = 0; k < 3; k++)
         assert_ok(ditto_variable_create(s, &spec, &options, &v[k]));
@@ -302,7 +295,6 @@ static void train(size_t hierarchical_bytes, float *out)
 static void shards_and_slots_are_on_their_nodes_and_all_algorithms_give_the_same_bits(void **state)
 {
     static float owners[4 * ROWS], groups[4 * ROWS];
-    (void)state;
     train(SIZE_MAX, owners);
     train(1, groups);
     /* Both algorithms give the same bits, in copies and in shards. */

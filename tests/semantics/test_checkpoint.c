@@ -112,7 +112,6 @@ static bool is_first(const ditto_strategy *s)
 
 static void rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas(void **state)
 {
-    (void)state;
     for (size_t a = 0; a < replica_counts_length; a++)
         for (size_t b = 0; b < replica_counts_length; b++) {
             ditto_variable *v[KINDS];
@@ -180,7 +179,6 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
     const ditto_attribute attributes[] = { { "run", DITTO_ATTRIBUTE_TEXT, "first", 0, 0 },
                                            { "seed", DITTO_ATTRIBUTE_INTEGER, NULL, -7, 0 },
                                            { "rate", DITTO_ATTRIBUTE_REAL, NULL, 0, 0.1 } };
-    (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
     make_all(s, v);
     assign_all(v, 1);
@@ -211,7 +209,6 @@ static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores
     };
     double value;
     const void *component;
-    (void)state;
     ditto_strategy *s = make_strategy(4, NULL);
     ditto_variable *v = make(s, &sum);
     assert_ok(ditto_strategy_run(s, assign_own_id, v)); /* 0 + 1 + 2 + 3 */
@@ -236,7 +233,6 @@ static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores
 static ditto_status set_own(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                             void *user, ditto_tensor *result)
 {
-    (void)count, (void)user, (void)result;
     *(double *)copy->data = *(const double *)arguments[0].data;
     return DITTO_OK;
 }
@@ -273,7 +269,6 @@ static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored
     static const struct kind weight = { "w", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
     const void *component[3];
     double value;
-    (void)state;
     /* Both span all hosts, which then restore the file of the first host. */
     ditto_strategy *s = make_strategy(3, NULL),
                    *other = make_strategy(test_hosts() > 2 ? test_hosts() : 2, NULL);
@@ -323,7 +318,6 @@ static void rule_8_14_a_variable_without_its_own_name_or_value_is_refused(void *
           { "./y", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
           "\"./y\" can't be saved" },
     };
-    (void)state;
     int before = count_files(own_folder);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         ditto_strategy *s = make_strategy(2, NULL);
@@ -354,7 +348,6 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     ditto_tensor transposed = { .dtype = DITTO_F32, .rank = 2, .shape = { 7, 300 } };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *bad;
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     assign_all(v, 6);
@@ -405,7 +398,6 @@ static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored
     ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT, chosen = DITTO_RESTORE_OPTIONS_INIT;
     ditto_restore_status found;
     struct kind other = kinds[1];
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     assign_all(v, 6);
@@ -454,7 +446,6 @@ static void rule_8_14_data_is_not_restored_to_a_variable_of_its_name(void **stat
         .name = "table", .tensor = { .data = table, .dtype = DITTO_F64, .rank = 1, .shape = { 17 } }
     };
     struct kind other = kinds[1];
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     assign_all(v, 6);
@@ -489,7 +480,6 @@ static void rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_othe
     ditto_restore_options chosen = DITTO_RESTORE_OPTIONS_INIT;
     ditto_restore_status found;
     struct kind other = kinds[1];
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     assign_all(v, 6);
@@ -564,7 +554,6 @@ static void the_newest_checkpoints_of_a_folder_are_kept(void **state)
     ditto_variable *v[KINDS];
     ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpointer *c;
-    (void)state;
     remove_own_folder(NULL);
     assert_int_equal(mkdir(own_folder, 0700), 0);
     ditto_strategy *s = make_strategy(2, NULL);
@@ -644,7 +633,6 @@ static void training_continues_from_a_checkpoint_with_the_same_bits(void **state
 {
     static float whole[ROWS], resumed[ROWS];
     struct training t = { .w = NULL };
-    (void)state;
     ditto_strategy *s = make_strategy(4, NULL);
     begin(s, &t);
     for (int k = 0; k < 10; k++) {
@@ -688,7 +676,6 @@ static void errors_name_the_function_that_was_called(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_checkpoint *file;
     char wrong[1000] = "";
-    (void)state;
 #define TRY(name, arguments)                                                                 \
     if (name arguments >= 0 || strcmp(ditto_last_error()->function, #name) != 0)             \
         snprintf(wrong + strlen(wrong), sizeof wrong - strlen(wrong), "%s, not " #name "; ", \
@@ -719,7 +706,6 @@ static void an_error_of_a_background_save_names_the_call_that_returns_it(void **
     ditto_variable *v = make(s, &kinds[0]);
     ditto_checkpointer *c;
     int wrong = 0;
-    (void)state;
     char folder[200];
     snprintf(folder, sizeof folder, "%s", own_path("taken_away"));
     options.background = 1;

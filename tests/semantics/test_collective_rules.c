@@ -48,7 +48,6 @@ static ditto_status list_differently(ditto_replica *self, void *argument)
 
 static void rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operation(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct trial t = { .odd = 1 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -61,7 +60,6 @@ static void rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operatio
 
 static void rule_6_1_an_error_names_the_item_of_a_list_that_differs(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct trial t = { .odd = 1 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -92,7 +90,6 @@ static ditto_status reduce_variables(ditto_replica *self, void *argument)
 
 static void rule_6_2_variables_give_their_own_component_or_their_value(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct trial t = { .odd = UINT32_MAX };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -159,7 +156,6 @@ static ditto_status come_or_not(ditto_replica *self, void *argument)
 
 static void rule_6_3_options_never_change_the_values(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct trial t = { .odd = UINT32_MAX };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -170,7 +166,6 @@ static void rule_6_3_options_never_change_the_values(void **state)
 
 static void rule_6_3_the_timeout_of_a_call_replaces_that_of_the_strategy(void **state)
 {
-    (void)state;
     struct trial late = { .odd = UINT32_MAX };
     char expected[64];
     ditto_strategy *strategy = make_strategy(2 * test_hosts(), NULL);
@@ -201,13 +196,11 @@ static ditto_status leave_open(ditto_replica *self, void *unused)
 {
     static _Thread_local double a, b;
     ditto_pending pending;
-    (void)unused;
     return ditto_all_reduce_start(self, &a, &b, 1, DITTO_F64, DITTO_SUM, NULL, &pending);
 }
 
 static void rule_6_5_started_operations_are_waited_for_in_any_order(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct trial t = { .odd = UINT32_MAX };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -247,7 +240,6 @@ static ditto_status check_adjoint(ditto_replica *self, void *argument)
 
 static void rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct trial t = { .odd = UINT32_MAX };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);

@@ -10,14 +10,12 @@
 
 static ditto_status nothing(ditto_replica *self, void *argument)
 {
-    (void)self, (void)argument;
     return DITTO_OK;
 }
 
 static void rule_1_2_the_same_scope_may_be_entered_again(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     assert_ok(ditto_strategy_scope_enter(s));
     assert_ok(ditto_strategy_scope_enter(s));
     assert_ok(ditto_strategy_scope_leave(s));
@@ -30,7 +28,6 @@ static void rule_1_2_the_same_scope_may_be_entered_again(void **state)
 static void rule_1_2_another_strategys_scope_is_refused_and_nothing_changes(void **state)
 {
     ditto_strategy *a = make_strategy(2, NULL), *b = make_strategy(2, NULL);
-    (void)state;
     assert_ok(ditto_strategy_scope_enter(a));
     assert_status(ditto_strategy_scope_enter(b), DITTO_ERR_CONTEXT);
     assert_status(ditto_strategy_scope_leave(b), DITTO_ERR_CONTEXT);
@@ -46,7 +43,6 @@ static void rule_1_2_leaving_a_scope_restores_the_affinity(void **state)
 {
     cpu_set_t before, inside, after;
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     sched_getaffinity(0, sizeof before, &before);
     assert_ok(ditto_strategy_scope_enter(s));
     sched_getaffinity(0, sizeof inside, &inside);
@@ -66,7 +62,6 @@ static void rule_1_4_a_cross_call_in_another_strategys_scope_is_refused(void **s
     ditto_tensor scalar = { .dtype = DITTO_F32 };
     ditto_variable *v;
     float value;
-    (void)state;
     assert_ok(ditto_variable_create(b, &scalar, NULL, &v));
     assert_ok(ditto_strategy_scope_enter(a));
     assert_status(ditto_strategy_run(b, nothing, NULL), DITTO_ERR_CONTEXT);
@@ -104,7 +99,6 @@ static void rule_1_4_a_cross_call_on_a_replicas_thread_names_merge_call(void **s
 {
     struct cross c = { .strategy = make_strategy(3, NULL) };
     ditto_tensor scalar = { .dtype = DITTO_F32 };
-    (void)state;
     assert_ok(ditto_variable_create(c.strategy, &scalar, NULL, &c.variable));
     run_all(c.strategy, make_cross_calls, &c, &c.report);
     assert_ok(ditto_variable_destroy(c.variable));
@@ -146,7 +140,6 @@ static void rule_1_5_a_replica_call_needs_the_handle_of_its_own_thread(void **st
     static struct handles h;
     ditto_strategy *s = make_strategy(3 * test_hosts(), NULL);
     uint32_t first = first_local(s);
-    (void)state;
     h.strategy = s;
     run_all(s, keep_handle, &h, &h.report);
     assert_status(ditto_barrier(h.kept[first], NULL), DITTO_ERR_CONTEXT);
@@ -165,7 +158,6 @@ static void rule_1_6_variables_remember_their_strategy(void **state)
     ditto_tensor scalar = { .dtype = DITTO_F32 };
     ditto_variable *v;
     float value = 3;
-    (void)state;
     assert_ok(ditto_strategy_scope_enter(s));
     assert_ok(ditto_variable_create(s, &scalar, NULL, &v));
     assert_ok(ditto_strategy_scope_leave(s));
@@ -199,7 +191,6 @@ static ditto_status count_call(ditto_replica *self, void *argument)
 
 static void rule_2_1_the_function_is_called_once_per_replica_at_the_same_time(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++) {
             static struct once o;
@@ -252,7 +243,6 @@ static void rule_6_4_calls_from_several_host_threads_take_turns(void **state)
     pthread_t threads[4];
     void *failed[4];
     struct turns t = { .strategy = make_strategy(3, NULL) };
-    (void)state;
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run_many, &t), 0);
     for (int i = 0; i < 4; i++)
@@ -285,7 +275,6 @@ static void rule_6_4_two_strategies_at_once_never_mix_up_their_messages(void **s
     ditto_strategy *a = make_strategy(2, NULL), *b = make_strategy(5, NULL);
     pthread_t other;
     void *status;
-    (void)state;
     pthread_create(&other, NULL, run_second, b);
     run_all(a, sum_ones, &report, &report);
     pthread_join(other, &status);
@@ -303,12 +292,10 @@ struct threads {
 };
 static void on_start(uint32_t replica, void *user)
 {
-    (void)replica;
     atomic_fetch_add(&((struct threads *)user)->started, 1);
 }
 static void on_stop(uint32_t replica, void *user)
 {
-    (void)replica;
     atomic_fetch_add(&((struct threads *)user)->stopped, 1);
 }
 static ditto_status look_at_thread(ditto_replica *self, void *argument)
@@ -336,7 +323,6 @@ static void threads_of_replicas_are_pinned_and_named_and_block_signals(void **st
 {
     struct threads t = { 0 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    (void)state;
     options.thread_start = on_start;
     options.thread_stop = on_stop;
     options.thread_user = &t;
@@ -362,7 +348,6 @@ static void threads_are_not_pinned_if_the_program_places_them(void **state)
     struct report report = { 0 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     cpu_set_t allowed;
-    (void)state;
     sched_getaffinity(0, sizeof allowed, &allowed);
     if (CPU_COUNT(&allowed) < 2)
         skip();
@@ -379,7 +364,6 @@ static void a_description_says_where_replicas_are(void **state)
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     uint32_t n = 3 * test_hosts();
     ditto_strategy *s = make_strategy(n, NULL);
-    (void)state;
     assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));
     assert_int_equal(length, strlen(text));
     assert_non_null(strstr(text, "replica  package  node"));
@@ -396,7 +380,6 @@ static void a_description_says_where_replicas_are(void **state)
 
 static ditto_status set_flush_to_zero(ditto_replica *self, void *argument)
 {
-    (void)self, (void)argument;
 #if defined(__x86_64__)
     __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040u);
 #endif
@@ -406,7 +389,6 @@ static ditto_status set_flush_to_zero(ditto_replica *self, void *argument)
 static void a_successful_run_keeps_the_callers_last_error_and_floating_point_environment(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     assert_status(ditto_strategy_run(s, NULL, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_run(s, set_flush_to_zero, NULL));
     assert_message("function is NULL"); /* the last error is that of the earlier call */

@@ -35,7 +35,6 @@ static ditto_tensor scalar(double *number)
 
 static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         ditto_value *value = make_pairs(strategy);
@@ -54,7 +53,6 @@ static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
 
 static void rule_3_1_arrays_of_one_shape_are_stacked(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2 * test_hosts(), NULL);
     uint32_t first = first_local(strategy);
     float a[4][3] = { { 1, 2, 3 }, { 4, 5, 6 }, { 7, 8, 9 }, { 10, 11, 12 } };
@@ -87,7 +85,6 @@ static void rule_3_1_arrays_of_one_shape_are_stacked(void **state)
 
 static void rule_3_2_local_results_are_the_components_in_replica_order(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *value = make_pairs(strategy), *plain, *nest, *results[3];
     double seven = 7;
@@ -139,7 +136,6 @@ static ditto_status assign_own_id(ditto_replica *self, void *variable)
 
 static void rule_3_2_a_variable_gives_its_components(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double one = 1, number;
     ditto_tensor t = scalar(&one);
@@ -170,7 +166,6 @@ static void rule_3_2_a_variable_gives_its_components(void **state)
 
 static void rule_3_3_a_per_replica_value_is_not_one_tensor(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy), *first;
     uint32_t id = first_local(strategy);
@@ -188,7 +183,6 @@ static void rule_3_3_a_per_replica_value_is_not_one_tensor(void **state)
 
 static void rule_3_4_a_mirrored_value_stands_for_its_first_component(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double seven = 7, number;
     ditto_tensor t = scalar(&seven), a, b;
@@ -207,7 +201,6 @@ static void rule_3_4_a_mirrored_value_stands_for_its_first_component(void **stat
 
 static void rule_3_5_a_value_without_a_container_is_its_own_container(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy);
     assert_ptr_equal(properties_of_value(value).container, value);
@@ -223,7 +216,6 @@ static ditto_status rows_of(uint32_t replica, uint32_t num_replicas, void *user,
 {
     static float rows[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };
     const char *wrong = replica % 2 == 1 && user != NULL ? user : "";
-    (void)num_replicas;
     *component = (ditto_tensor){
         .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { replica % 3 + 1, 2 }
     };
@@ -236,7 +228,6 @@ static ditto_status rows_of(uint32_t replica, uint32_t num_replicas, void *user,
 
 static void rule_3_6_components_may_differ_in_shape_alone(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2 * test_hosts(), NULL);
     uint32_t first = first_local(strategy);
     char expected[100];
@@ -260,7 +251,6 @@ static void rule_3_6_components_may_differ_in_shape_alone(void **state)
 
 static void regroup_is_the_inverse_of_local_results(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
     ditto_value *value = make_pairs(strategy), *results[3], *again, *same;
     uint32_t count, first = first_local(strategy);
@@ -294,7 +284,6 @@ static void regroup_is_the_inverse_of_local_results(void **state)
 
 static void components_are_regrouped_to_a_per_replica_value_on_every_host(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL); /* a host may have only one of the replicas */
     ditto_value *value = make_pairs(strategy), *results[3], *again, *sum;
     uint32_t count;
@@ -315,7 +304,6 @@ static void components_are_regrouped_to_a_per_replica_value_on_every_host(void *
 
 static void a_variables_components_are_regrouped_to_the_variable(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         uint32_t n = num_local(strategy), count;
@@ -363,7 +351,6 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
 
 static void nests_have_members_by_path(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     double one = 1, two = 2, number;
     ditto_tensor a = scalar(&one), b = scalar(&two);
@@ -398,7 +385,6 @@ static void nests_have_members_by_path(void **state)
 
 static void values_of_a_destroyed_or_another_strategy_are_refused(void **state)
 {
-    (void)state;
     ditto_strategy *one = make_strategy(2, NULL), *other = make_strategy(2, NULL);
     ditto_value *value = make_pairs(one), *result;
     ditto_tensor t;
@@ -417,7 +403,6 @@ static void values_of_a_destroyed_or_another_strategy_are_refused(void **state)
 
 static void nests_have_a_limit(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy), *outer;
     ditto_status status;
@@ -437,7 +422,6 @@ static void nests_have_a_limit(void **state)
 /* Replica 1 never returns. */
 static ditto_status stay_away(ditto_replica *self, void *unused)
 {
-    (void)unused;
     while (ditto_replica_id(self) == 1)
         sleep_ms(1000);
     return DITTO_OK;
@@ -451,7 +435,6 @@ static int use_poisoned_values(void *unused)
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 }, parts[2] = { t, t };
     ditto_value *value, *other;
-    (void)unused;
     options.num_replicas = 2;
     options.run_timeout_ms = 50;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
@@ -484,7 +467,6 @@ static int use_values_after_fork(void *argument)
 
 static void values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(use_poisoned_values, NULL, 60), 0);
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy);
@@ -496,7 +478,6 @@ static void values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused(void *
 static ditto_status echo(ditto_replica *self, void *unused)
 {
     ditto_tensor t;
-    (void)unused;
     DITTO_TRY(ditto_argument(self, NULL, &t));
     return ditto_return(self, NULL, &t);
 }
@@ -511,7 +492,6 @@ static uint64_t allocations(const ditto_strategy *strategy)
 
 static void creating_and_destroying_values_allocates_nothing_in_a_steady_state(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         uint64_t before = 0;

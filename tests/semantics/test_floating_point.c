@@ -50,8 +50,6 @@ static ditto_status see_on_device(uint32_t device, void *seen)
 }
 static ditto_status see_in_loop(size_t begin, size_t end, uint32_t device, void *seen)
 {
-    (void)begin;
-    (void)end;
     ((unsigned *)seen)[device] = modes();
     return DITTO_OK;
 }
@@ -64,9 +62,6 @@ static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arg
                                void *user, ditto_value **result)
 {
     struct seen *s = user;
-    (void)arguments;
-    (void)count;
-    (void)result;
     s->merge = modes();
     ditto_status status = ditto_strategy_run(strategy, see_inside, s);
     s->after_inner = modes();
@@ -75,10 +70,6 @@ static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arg
 static ditto_status see_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                void *user, ditto_tensor *result)
 {
-    (void)copy;
-    (void)arguments;
-    (void)count;
-    (void)result;
     *(_Atomic unsigned *)user = modes();
     return DITTO_OK;
 }
@@ -120,7 +111,6 @@ static void functions_run_in_the_standard_environment_or_in_that_of_the_caller(v
     static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_STANDARD,
                                                DITTO_FLOATING_CALLER };
     unsigned before = modes();
-    (void)state;
     for (ditto_caller caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
         for (int f = 0; f < 3; f++) {
             ditto_strategy *s = make(floating[f], caller);
@@ -157,7 +147,6 @@ static void functions_run_in_the_standard_environment_or_in_that_of_the_caller(v
 static void the_default_strategys_loops_restore_the_callers_environment(void **state)
 {
     unsigned before = modes(), seen = 0;
-    (void)state;
     for (int e = 0; e < ENVIRONMENTS; e++) {
         set_modes(environments[e]);
         ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), see_in_loop, &seen, 0, 1, 1,
@@ -174,7 +163,6 @@ static void an_unknown_environment_is_refused(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
-    (void)state;
     options.floating = (ditto_floating)3;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_RANGE);
     assert_message("floating = 3");
@@ -349,7 +337,6 @@ static void compute_all(unsigned environment, struct results *results)
 static void results_of_the_library_have_the_same_bits_in_every_environment(void **state)
 {
     struct results *first = calloc(REPLICAS, sizeof *first), *later = calloc(REPLICAS, sizeof *later);
-    (void)state;
     assert_true(first != NULL && later != NULL);
     for (int e = 0; e < ENVIRONMENTS; e++) {
         struct results *to = e == 0 ? first : later;

@@ -101,7 +101,6 @@ static void compare_with_serial(uint32_t n)
 
 static void gradients_equal_a_serial_reference_bit_by_bit(void **state)
 {
-    (void)state;
     compare_with_serial(2);
     compare_with_serial(3);
     compare_with_serial(8);

@@ -12,7 +12,6 @@
 static ditto_status sum_argument(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *user, ditto_value **result)
 {
-    (void)user;
     if (count != 1 || context_here().kind != DITTO_CONTEXT_CROSS_REPLICA)
         return DITTO_ERR_USER;
     return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
@@ -20,8 +19,6 @@ static ditto_status sum_argument(ditto_strategy *strategy, ditto_value *const *a
 
 static ditto_status nothing(ditto_replica *self, void *unused)
 {
-    (void)self;
-    (void)unused;
     return DITTO_OK;
 }
 
@@ -31,9 +28,6 @@ static ditto_status merge_with_cross_calls(ditto_strategy *strategy, ditto_value
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
     ditto_variable *variable;
-    (void)arguments;
-    (void)count;
-    (void)user;
     DITTO_TRY(ditto_strategy_run(strategy, nothing, NULL));
     DITTO_TRY(ditto_variable_create(strategy, &t, NULL, &variable));
     DITTO_TRY(ditto_variable_assign(variable, DITTO_ASSIGN, &one, sizeof one));
@@ -77,7 +71,6 @@ static void *act_on_thread(void *failed)
 
 static void rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1(void **state)
 {
-    (void)state;
     pthread_t thread[4];
     int failed[4] = { 0 };
     assert_false(context_here().has_strategy);
@@ -101,7 +94,6 @@ static ditto_status expect_contexts(ditto_replica *self, void *strategy)
 
 static void rule_1_1_a_thread_is_in_exactly_one_context(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL), *plain = ditto_get_strategy();
     assert_non_null(plain);
     assert_int_equal(properties_of_strategy(plain).kind, DITTO_DEFAULT_STRATEGY);
@@ -117,7 +109,6 @@ static void rule_1_1_a_thread_is_in_exactly_one_context(void **state)
 
 static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **state)
 {
-    (void)state;
     ditto_strategy *one = make_strategy(2, NULL), *other = make_strategy(2, NULL);
     assert_ok(ditto_set_default(one));
     assert_ptr_equal(ditto_get_strategy(), one);
@@ -149,7 +140,6 @@ static void *set_default_and_end(void *strategy)
 
 static void rule_1_3_a_default_ends_with_its_thread(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     pthread_t thread;
     void *set;
@@ -163,14 +153,12 @@ static ditto_status enter_and_forget(uint32_t replica, uint32_t num_replicas, vo
                                      ditto_tensor *component)
 {
     static double zero;
-    (void)num_replicas;
     *component = (ditto_tensor){ .data = &zero, .dtype = DITTO_F64 };
     return replica == 0 ? ditto_strategy_scope_enter(strategy) : DITTO_OK;
 }
 
 static ditto_status initialize_and_forget(const ditto_tensor *value, size_t first_row, void *strategy)
 {
-    (void)first_row;
     *(double *)value->data = 0;
     return ditto_strategy_scope_enter(strategy);
 }
@@ -179,7 +167,6 @@ static ditto_status make_dataset_and_forget(const ditto_input_context *context, 
                                             ditto_dataset **out)
 {
     ditto_dataset *rows;
-    (void)context;
     DITTO_TRY(ditto_dataset_from_range(0, 8, 1, &rows));
     ditto_status status = ditto_dataset_batch(rows, 2, 0, out);
     DITTO_TRY(ditto_dataset_destroy(rows));
@@ -213,7 +200,6 @@ static void call_functions_that_forget(ditto_strategy *plain, ditto_strategy *st
 
 static void rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call(void **state)
 {
-    (void)state;
     ditto_strategy *plain = ditto_get_strategy(), *strategy = make_strategy(2, NULL);
     call_functions_that_forget(plain, strategy);
     assert_ok(ditto_strategy_scope_enter(strategy));
@@ -228,7 +214,6 @@ static void rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call(void
 
 static void rule_1_2_other_scopes_may_be_entered_inside_the_default_strategys(void **state)
 {
-    (void)state;
     ditto_strategy *plain = ditto_get_strategy(), *real = make_strategy(2, NULL);
     assert_ok(ditto_strategy_scope_enter(plain));
     assert_true(context_here().kind == DITTO_CONTEXT_CROSS_REPLICA && !context_here().has_strategy);
@@ -243,7 +228,6 @@ static void rule_1_2_other_scopes_may_be_entered_inside_the_default_strategys(vo
 
 static void *get_strategy(void *unused)
 {
-    (void)unused;
     return ditto_get_strategy();
 }
 
@@ -267,7 +251,6 @@ static ditto_status add_one(ditto_replica *self, void *variable)
 
 static void rule_1_7_the_default_strategy_is_the_identity(void **state)
 {
-    (void)state;
     ditto_strategy *plain = ditto_get_strategy(), *made;
     double x[2] = { 3, 4 }, number;
     uint32_t count;
@@ -409,7 +392,6 @@ static void expect_nests_have_results(ditto_strategy *strategy)
 
 static void rule_1_7_the_default_strategy_treats_values_as_any_strategy_of_one_replica(void **state)
 {
-    (void)state;
     ditto_strategy *one = make_strategy(1, NULL), *strategies[2] = { ditto_get_strategy(), one };
     for (int i = 0; i < 2; i++) {
         expect_per_replica_values_have_results(strategies[i]);
@@ -430,7 +412,6 @@ struct shared {
 
 static void count_step(const ditto_rule_range *range, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < range->count; i++) {
         ((double *)range->slot[0])[i] += 1;
         ((double *)range->value)[i] -= ((const double *)range->gradient)[i];
@@ -440,7 +421,6 @@ static void count_step(const ditto_rule_range *range, void *user)
 static ditto_status add_one_to_copy(const ditto_tensor *copy, const ditto_tensor *arguments,
                                     uint32_t num_arguments, void *user, ditto_tensor *result)
 {
-    (void)arguments, (void)num_arguments, (void)user, (void)result;
     *(double *)copy->data += 1;
     return DITTO_OK;
 }
@@ -511,7 +491,6 @@ static void expect_last(ditto_variable *variable, double expected)
 
 static void rule_6_4_threads_without_a_strategy_lose_no_write_to_a_shared_variable(void **state)
 {
-    (void)state;
     for (uint32_t num_threads = 2; num_threads <= 8; num_threads *= 4) {
         struct shared s;
         pthread_t thread[8];
@@ -540,7 +519,6 @@ static void rule_6_4_threads_without_a_strategy_lose_no_write_to_a_shared_variab
 
 static void the_default_strategy_is_not_counted_as_sharing_pus(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(1, NULL);
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     assert_non_null(ditto_get_replica_context());
@@ -580,7 +558,6 @@ static int use_default_strategy(void *parents_variable)
 
 static void after_fork_there_is_another_default_strategy(void **state)
 {
-    (void)state;
     double three = 3, number = 0;
     ditto_tensor t = { .data = &three, .dtype = DITTO_F64 };
     ditto_variable *variable;
@@ -604,7 +581,6 @@ static ditto_status add_ids(ditto_replica *self, void *variable)
 
 static void rule_8_15_central_storage_keeps_one_copy(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -658,7 +634,6 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
 /* tests/numa/test_numa_variables.c tries a node that exists and has no memory, on an emulated machine. */
 static void rule_8_15_a_parameter_node_must_exist(void **state)
 {
-    (void)state;
     uint32_t node = 999;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
@@ -673,7 +648,6 @@ static void rule_8_15_a_parameter_node_must_exist(void **state)
 
 static void rule_8_15_one_device_has_one_replica(void **state)
 {
-    (void)state;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     char text[2048];
@@ -690,7 +664,6 @@ static void rule_8_15_one_device_has_one_replica(void **state)
 
 static void spinning_can_be_set_to_0_us(void **state)
 {
-    (void)state;
     for (int has_zero = 0; has_zero < 2; has_zero++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         options.has_spin_us = has_zero;
@@ -733,7 +706,6 @@ static ditto_status average(ditto_replica *self, void *argument)
 
 static void rule_11_1_losses_add_up_to_the_global_mean(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct report report = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);

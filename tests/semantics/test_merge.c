@@ -51,7 +51,6 @@ static ditto_status call_add_up(ditto_replica *self, void *argument)
 
 static void rule_7_1_the_merge_function_runs_once_in_cross_context(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int waits = 0; waits < 2; waits++) {
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -70,7 +69,6 @@ static ditto_status times_ten(uint32_t replica, uint32_t num_replicas, void *use
 {
     static double number;
     ditto_tensor t;
-    (void)num_replicas;
     DITTO_TRY(ditto_value_component(user, replica, &t));
     number = 10 * *(double *)t.data;
     *component = (ditto_tensor){ .data = &number, .dtype = DITTO_F64 };
@@ -79,7 +77,6 @@ static ditto_status times_ten(uint32_t replica, uint32_t num_replicas, void *use
 static ditto_status give_each(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                               void *user, ditto_value **result)
 {
-    (void)count;
     if (user != NULL) { /* returns the argument itself */
         *result = arguments[0];
         return DITTO_OK;
@@ -104,7 +101,6 @@ static ditto_status take_each(ditto_replica *self, void *report)
 
 static void rule_7_1_each_replica_gets_its_component_of_a_per_replica_result(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct report report = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -127,9 +123,6 @@ static ditto_status run_again(ditto_strategy *strategy, ditto_value *const *argu
                               void *user, ditto_value **result)
 {
     struct nesting *n = user;
-    (void)arguments;
-    (void)count;
-    (void)result;
     n->runs_inside--;
     ditto_status status = ditto_strategy_run(strategy, nest, n);
     n->runs_inside++;
@@ -162,7 +155,6 @@ static ditto_status nest(ditto_replica *self, void *argument)
 
 static void rule_7_2_merge_functions_may_run_functions_that_make_merge_calls(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int waits = 0; waits < 2; waits++) {
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -187,7 +179,6 @@ static ditto_status nest_with_values(ditto_replica *self, void *argument);
 static ditto_status run_values_again(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *user, ditto_value **result)
 {
-    (void)count;
     ditto_status status = ditto_strategy_run_values(strategy, nest_with_values, user, arguments[0], NULL,
                                                     result);
     *(ditto_status *)user = status != DITTO_OK ? status : *(ditto_status *)user;
@@ -211,7 +202,6 @@ static ditto_status nest_with_values(ditto_replica *self, void *error)
 
 static void rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length - 1; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         ditto_status error = DITTO_OK;
@@ -225,7 +215,6 @@ static void rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled(
 
 static ditto_status fail_inside(ditto_replica *self, void *unused)
 {
-    (void)unused;
     if (ditto_replica_id(self) == ditto_num_replicas(self) - 1)
         return ditto_fail(self, 6, "the inner function fails");
     return ditto_barrier(self, NULL);
@@ -233,9 +222,6 @@ static ditto_status fail_inside(ditto_replica *self, void *unused)
 static ditto_status merge_inner_failure(ditto_strategy *strategy, ditto_value *const *arguments,
                                         uint32_t count, void *user, ditto_value **result)
 {
-    (void)arguments;
-    (void)count;
-    (void)result;
     ditto_status status = ditto_strategy_run(strategy, fail_inside, NULL);
     return user != NULL ? DITTO_OK : status; /* handles the error, or returns it */
 }
@@ -251,7 +237,6 @@ static ditto_status call_inner_failure(ditto_replica *self, void *handles)
 
 static void rule_2_3_a_merge_function_may_handle_an_inner_runs_error(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int waits = 0; waits < 2; waits++) {
             int yes = 1;
@@ -272,7 +257,6 @@ static void rule_2_3_a_merge_function_may_handle_an_inner_runs_error(void **stat
 
 static void rule_2_3_a_merge_function_may_return_an_inner_runs_error(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int waits = 0; waits < 2; waits++) {
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -291,10 +275,6 @@ static void rule_2_3_a_merge_function_may_return_an_inner_runs_error(void **stat
 static ditto_status fail_to_merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                   void *user, ditto_value **result)
 {
-    (void)strategy;
-    (void)arguments;
-    (void)count;
-    (void)result;
     return *(ditto_status *)user == DITTO_ERR_USER ? ditto_fail(NULL, 3, "nothing to merge")
                                                    : *(ditto_status *)user;
 }
@@ -308,7 +288,6 @@ static ditto_status call_failure(ditto_replica *self, void *argument)
 
 static void rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     struct merging m = { .returned = DITTO_ERR_USER };
     assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_USER);
@@ -328,13 +307,11 @@ static void rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run(voi
 /* In the next two functions replica 1 makes no merge call. It returns, or it fails. */
 static ditto_status leave_early(ditto_replica *self, void *unused)
 {
-    (void)unused;
     return ditto_replica_id(self) == 1 ? DITTO_OK
                                        : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
 }
 static ditto_status fail_early(ditto_replica *self, void *unused)
 {
-    (void)unused;
     return ditto_replica_id(self) == 1 ? ditto_fail(self, 2, "not today")
                                        : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
 }
@@ -355,7 +332,6 @@ static ditto_status differ_on_1(ditto_replica *self, void *argument)
 
 static void rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_run(void **state)
 {
-    (void)state;
     static const uint32_t counts[] = { 2, 3, 8, 64 };
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         ditto_strategy *strategy = make_strategy(counts[k], NULL);
@@ -384,7 +360,6 @@ static void differ_in_dtype(uint32_t n)
 
 static void rule_2_4_arguments_of_a_merge_call_that_differ_in_dtype_end_the_run(void **state)
 {
-    (void)state;
     static const uint32_t counts[] = { 2, 3, 8, 64 };
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)
         differ_in_dtype(counts[k] * test_hosts()); /* replica 1 is on host 0 */
@@ -392,7 +367,6 @@ static void rule_2_4_arguments_of_a_merge_call_that_differ_in_dtype_end_the_run(
 
 static void rule_2_4_arguments_of_different_hosts_that_differ_in_dtype_end_the_run(void **state)
 {
-    (void)state;
     differ_in_dtype(test_hosts() > 1 ? test_hosts() : 2);
 }
 
@@ -403,9 +377,6 @@ static ditto_status do_everything(ditto_strategy *strategy, ditto_value *const *
     double number = 5;
     ditto_tensor t = { .data = &number, .dtype = DITTO_F64 };
     ditto_variable *variable;
-    (void)arguments;
-    (void)count;
-    (void)result;
     EXPECT(&m->report, ditto_variable_create(strategy, &t, NULL, &variable) == DITTO_OK);
     number = 7;
     EXPECT(&m->report, ditto_variable_assign(variable, DITTO_ASSIGN, &number, sizeof number) == DITTO_OK);
@@ -426,8 +397,6 @@ static ditto_status call_everything(ditto_replica *self, void *m)
 
 static ditto_status leave_at_once(ditto_replica *self, void *unused)
 {
-    (void)self;
-    (void)unused;
     return DITTO_OK;
 }
 
@@ -444,10 +413,6 @@ enum { AFTER_THE_OTHERS = -1 };
 static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *user, ditto_value **result)
 {
-    (void)arguments;
-    (void)count;
-    (void)user;
-    (void)result;
     return ditto_strategy_run(strategy, leave_at_once, NULL);
 }
 
@@ -469,7 +434,6 @@ static void a_merge_call_that_is_too_late_or_in_time_for_only_some_replicas_ends
 {
     uint64_t seed = test_seed(17);
     int well = 0, late = 0, trials = test_trials(400);
-    (void)state;
     for (uint32_t n = 2; n <= 8; n += 3) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         options.timeout_ms = 2;
@@ -494,7 +458,6 @@ static void a_merge_call_that_is_too_late_or_in_time_for_only_some_replicas_ends
 
 static void merge_functions_may_make_cross_calls(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct merging m = { .calls = 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -506,7 +469,6 @@ static void merge_functions_may_make_cross_calls(void **state)
 
 static void rule_7_2_a_merge_call_in_cross_context_is_refused(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     int x;
     assert_ok(ditto_strategy_scope_enter(strategy));

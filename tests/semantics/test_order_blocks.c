@@ -20,7 +20,6 @@ struct ways {
 
 static ditto_status add(void *out, const void *left, const void *right, size_t count, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < count; i++)
         ((float *)out)[i] = ((const float *)left)[i] + ((const float *)right)[i];
     return DITTO_OK;
@@ -163,7 +162,6 @@ static void every_way_to_combine_has_the_bits_of_the_same_tree(void **state)
 {
     uint64_t seed = test_seed(61);
     size_t unlike = 0;
-    (void)state;
     for (uint32_t n = 1; n <= 12; n++)
         for (uint32_t blocks = 0; blocks <= n; blocks++)
             unlike += compare_all_ways(n, blocks, test_random(&seed));
@@ -177,7 +175,6 @@ static void more_blocks_than_replicas_are_refused(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_strategy *s = NULL;
-    (void)state;
     placing.num_replicas = 3;
     options.placement_options = &placing;
     options.order_blocks = 4;
@@ -192,7 +189,6 @@ static void the_description_names_the_blocks(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     char text[4000];
-    (void)state;
     for (options.order_blocks = 1; options.order_blocks <= 3; options.order_blocks += 2) {
         ditto_strategy *s = make_strategy(3, &options);
         assert_ok(ditto_strategy_describe(s, text, sizeof text, NULL));

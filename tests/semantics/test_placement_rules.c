@@ -35,7 +35,6 @@ static void rule_10_1_an_explicit_build_defaults_to_one_replica_of_one_pu(void *
 {
     ditto_topology *t = machine_topology(MACHINE_SERVER);
     ditto_placement *p;
-    (void)state;
     assert_ok(ditto_placement_create(t, NULL, &p));
     assert_int_equal(ditto_placement_num_replicas(p), 1);
     assert_int_equal(ditto_placement_num_devices(p, 0), 1);
@@ -48,7 +47,6 @@ static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_
     ditto_topology *here;
     ditto_strategy *s;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     uint32_t expected = counts.cores < DITTO_MAX_REPLICAS ? counts.cores : DITTO_MAX_REPLICAS;
@@ -66,7 +64,6 @@ static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_
 
 static void rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_it_must(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         const ditto_placement *p = properties_of_strategy(s).placement;
@@ -81,7 +78,6 @@ static void rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_i
 static void rule_10_2_shape_and_stride_must_be_positive(void **state)
 {
     static const int64_t bad[] = { 0, -1, INT64_MIN };
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         for (int d = 0; d < DITTO_MESH_RANK; d++) {
             int64_t values[] = { 1, 1, 1, 1 };
@@ -97,7 +93,6 @@ static void rule_10_2_shape_and_stride_must_be_positive(void **state)
 static void rule_10_2_shape_x_stride_must_fit_the_mesh_in_each_dimension(void **state)
 {
     static const int64_t mesh[] = { 2, 1, 4, 2 }, two[] = { 1, 1, 2, 1 };
-    (void)state;
     for (int d = 0; d < DITTO_MESH_RANK; d++) {
         int64_t values[] = { 1, 1, 1, 1 };
         ditto_placement_options o = shaped(values, ones, 1);
@@ -122,7 +117,6 @@ static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **sta
     static const int64_t mesh[] = { 2, 2, 5, 2 };
     ditto_topology *t = machine_part("pack:2 group:2 [numa] core:5 pu:2", NULL);
     unsigned tried = 0;
-    (void)state;
     for (int64_t code = 0; code < 2 * 2 * 5 * 2 * 2 * 2 * 5 * 2; code++) {
         int64_t shape[4], stride[4], rest = code, most = 1;
         bool fits = true;
@@ -154,7 +148,6 @@ static void rule_10_2_given_pus_must_exist_and_be_distinct_unless_sharing_is_req
 {
     static const uint32_t twice[] = { 0, 1, 0 }, missing[] = { 0, 99 };
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    (void)state;
     o.pus = twice;
     o.num_pus = 3;
     assert_status(try_on("pack:1 [numa] core:2 pu:1", &o), DITTO_ERR_RANGE);
@@ -168,7 +161,6 @@ static void rule_10_2_given_pus_must_exist_and_be_distinct_unless_sharing_is_req
 static void rule_10_2_a_shape_of_another_rank_is_refused(void **state)
 {
     ditto_placement_options o = shaped(ones, ones, 1);
-    (void)state;
     for (o.shape_rank = 0; o.shape_rank < 7; o.shape_rank++)
         assert_status(try_on("pack:1 [numa] core:2 pu:1", &o),
                       o.shape_rank == 4 ? DITTO_OK : DITTO_ERR_SHAPE);
@@ -179,7 +171,6 @@ static void rule_10_2_a_shape_of_another_rank_is_refused(void **state)
 static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
-    (void)state;
     for (int policy = DITTO_PLACEMENT_SPREAD; policy <= DITTO_PLACEMENT_COMPACT; policy++)
         for (uint32_t n = 1; n <= 64; n++) {
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -218,7 +209,6 @@ static void rule_10_3_replicas_have_coordinates(void **state)
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     ditto_placed_device place;
-    (void)state;
     o.num_replicas = 12;
     assert_ok(ditto_placement_create(t, &o, &p));
     assert_ok(ditto_placement_get(p, 6, 0, &place));
@@ -240,7 +230,6 @@ static void rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strateg
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     size_t length;
-    (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     o.span = DITTO_SPAN_MACHINE;
     assert_ok(ditto_placement_create(here, &o, &p));
@@ -264,7 +253,6 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement *p;
     ditto_strategy *s;
-    (void)state;
     o.span = DITTO_SPAN_NUMA_NODE;
     assert_ok(ditto_placement_create(there, &o, &p));
     options.placement = p;
@@ -292,7 +280,6 @@ static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
     ditto_topology *t = machine_part("pack:2 [numa] core:4 pu:1", "1-3,6");
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    (void)state;
     o.num_replicas = 4;
     assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 1\n1: 2\n2: 3\n3: 6\n");
@@ -306,7 +293,6 @@ static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(v
     char text[1 << 14];
     ditto_topology *here;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_destroy(here));
@@ -397,7 +383,6 @@ static ditto_strategy *wide(uint32_t devices, ditto_switch helpers, struct devic
 
 static void rule_10_5_functions_run_on_their_device_and_join_waits(void **state)
 {
-    (void)state;
     for (int helpers = DITTO_SWITCH_ON; helpers <= DITTO_SWITCH_OFF; helpers++)
         for (uint32_t devices = 1; devices <= 8; devices++) {
             struct devices d = { 0 };
@@ -463,7 +448,6 @@ static ditto_status copy(ditto_replica *self, void *argument)
 
 static void rule_10_5_split_gives_each_device_its_block(void **state)
 {
-    (void)state;
     for (uint32_t devices = 1; devices <= 8; devices++) {
         struct devices d = { 0 };
         ditto_strategy *s = wide(devices, DITTO_SWITCH_ON, &d);
@@ -476,7 +460,6 @@ static void rule_10_5_replicate_copies_to_all_devices_and_assign_marks_the_devic
 {
     struct devices d = { 0 };
     ditto_strategy *s = wide(3, DITTO_SWITCH_ON, &d);
-    (void)state;
     run_all(s, copy, &d, &d.report);
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -489,7 +472,6 @@ static void worker_and_parameter_devices_come_from_the_placement(void **state)
     const ditto_placement *p = properties_of_strategy(s).placement;
     ditto_strategy_properties found = properties_of_strategy(s);
     ditto_placed_device place;
-    (void)state;
     assert_ok(ditto_placement_get(p, 0, 0, &place));
     assert_int_equal(found.parameter_nodes[0], place.pu.memory_node);
     assert_in_range(found.num_parameter_nodes, 1, p->level[DTI_LEVEL_NODE].groups);

@@ -186,7 +186,6 @@ static void try_rule(uint32_t n, ditto_dtype dtype, ditto_aggregation how, ditto
 
 static void rule_8_13_slices_of_all_replicas_are_applied_once_in_order(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++)
         for (int op = DITTO_SCATTER_ADD; op <= DITTO_SCATTER_UPDATE; op++)
             for (int form = PLAIN; form < FORMS; form++) {
@@ -206,7 +205,6 @@ static void rule_8_13_slices_of_all_replicas_are_applied_once_in_order(void **st
 static void rule_8_13_an_index_out_of_range_writes_nothing(void **state)
 {
     char table[ROWS * ROW * 8];
-    (void)state;
     fill_table(DITTO_F64, table);
     for (size_t i = 0; i < replica_counts_length; i++) {
         uint32_t n = replica_counts[i];
@@ -231,7 +229,6 @@ static void rule_8_13_in_cross_replica_context_slices_are_applied_once_and_not_s
                                               DITTO_AGGREGATE_ONLY_FIRST_REPLICA };
     double table[ROWS * ROW], values[6 * ROW];
     int64_t indices[6];
-    (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
     for (int op = DITTO_SCATTER_ADD; op <= DITTO_SCATTER_UPDATE; op++)
         for (size_t h = 0; h < 4; h++)
@@ -294,7 +291,6 @@ static void rule_8_13_updates_without_a_meaning_are_refused(void **state)
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F64 };
     struct refusal r = { .none = NULL };
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     r.none = make(s, DITTO_F64, DITTO_AGGREGATE_NONE, PLAIN, NULL);
     r.sum = make(s, DITTO_F64, DITTO_AGGREGATE_SUM, PLAIN, NULL);
@@ -319,7 +315,6 @@ static ditto_status scatter_copy(const ditto_tensor *copy, const ditto_tensor *a
     int64_t index[] = { 2, 2 };
     double rows[2 * ROW] = { 1, 2, 3, 10, 20, 30 };
     ditto_slices slices = { index, rows, 2, ROW, DITTO_F64 };
-    (void)copy, (void)arguments, (void)count, (void)result;
     return ditto_variable_scatter(v, DITTO_SCATTER_ADD, &slices);
 }
 
@@ -327,7 +322,6 @@ static void rule_8_13_in_an_update_function_a_scatter_changes_the_copy_being_upd
 {
     double rows[2 * ROW];
     int64_t indices[] = { 2, 1 };
-    (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
     ditto_variable *v = make(s, DITTO_F64, DITTO_AGGREGATE_SUM, COPIES, NULL);
     assert_ok(ditto_variable_update(v, scatter_copy, v, NULL, 0, NULL, NULL));
@@ -364,7 +358,6 @@ static void rule_8_16_partitioners_choose_the_number_of_shards_by_the_rule(void 
     static const size_t rows[] = { 1, 2, 7, 100, 4096 }, widths[] = { 1, 3, 1000 },
                         bytes[] = { 4, 100, 4096, 1 << 20 };
     int points = 0;
-    (void)state;
     for (int kind = DITTO_PARTITION_FIXED; kind <= DITTO_PARTITION_MAX_SIZE; kind++)
         for (size_t k = 1; k <= 20; k++)
             for (size_t r = 0; r < 5; r++)
@@ -408,7 +401,6 @@ static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_get_th
     double found[ROWS * ROW];
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor tensor = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, ROW } };
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++)
         for (size_t shards = 1; shards <= 6; shards++) {
             struct initialized initialized = { .calls = 0 };
@@ -471,7 +463,6 @@ static ditto_status add_and_look(ditto_replica *self, void *argument)
 
 static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         double initial[ROWS * ROW], found[ROWS * ROW], rows[2 * ROW];
         int64_t indices[] = { 22, 5 };
@@ -517,7 +508,6 @@ static void rule_8_16_one_shard_is_a_plain_variable(void **state)
     ditto_variable *v;
     const void *data;
     char words[300];
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     options.partitioner = (ditto_partitioner){ DITTO_PARTITION_MAX_SIZE, 0, 800 };
     for (int i = 0; i < 2; i++) {

@@ -29,7 +29,6 @@ static ditto_status mean_of_rows(ditto_replica *self, void *unused)
 {
     ditto_tensor x;
     double sum = 0;
-    (void)unused;
     DITTO_TRY(ditto_argument(self, NULL, &x));
     for (size_t i = 0; i < x.shape[0]; i++)
         sum += ((const double *)x.data)[i];
@@ -38,7 +37,6 @@ static ditto_status mean_of_rows(ditto_replica *self, void *unused)
 
 static void rule_2_2_each_replica_gets_its_component_and_results_are_in_order(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -80,7 +78,6 @@ static ditto_status look_at_nest(ditto_replica *self, void *argument)
 
 static void rule_2_2_a_nest_is_given_leaf_by_leaf(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double scale = 3;
     ditto_tensor t = { .data = &scale, .dtype = DITTO_F64 };
@@ -120,7 +117,6 @@ static ditto_status return_two(ditto_replica *self, void *numbered)
 
 static void rule_2_2_results_have_names_or_numbers_in_any_order(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     for (int numbered = 0; numbered < 2; numbered++) {
         ditto_value *results;
@@ -147,14 +143,12 @@ static void rule_2_2_results_have_names_or_numbers_in_any_order(void **state)
 static ditto_status return_in_another_order(ditto_replica *self, void *unused)
 {
     bool odd = ditto_replica_id(self) % 2 == 1;
-    (void)unused;
     DITTO_TRY(ditto_return_f64(self, odd ? "b" : "a", odd ? 20 : 1));
     return ditto_return_f64(self, odd ? "a" : "b", odd ? 2 : 10);
 }
 
 static void rule_2_2_results_that_are_reduced_are_returned_in_any_order(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_result_op ops[] = { { "a", DITTO_SUM }, { "b", DITTO_SUM } };
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
@@ -178,14 +172,12 @@ static void rule_2_2_results_that_are_reduced_are_returned_in_any_order(void **s
 static ditto_status return_id_then_too_much(ditto_replica *self, void *unused)
 {
     ditto_tensor huge = { .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 58 } };
-    (void)unused;
     DITTO_TRY(ditto_return_f64(self, "id", ditto_replica_id(self)));
     return ditto_return(self, "id", &huge) == DITTO_ERR_NO_MEMORY ? DITTO_OK : DITTO_ERR_USER;
 }
 
 static void rule_2_2_a_return_that_fails_leaves_the_earlier_result(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *results;
     const ditto_value *id;
@@ -285,20 +277,17 @@ static void check_wrong_results(ditto_strategy *strategy, const char *between_ho
 
 static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
 {
-    (void)state;
     check_wrong_results(make_strategy(3 * test_hosts(), NULL), NULL); /* they differ on each host */
 }
 
 static void rule_2_2_results_that_differ_on_one_host_are_refused_on_all(void **state)
 {
-    (void)state;
     /* Only replica 1 differs. It is alone on its host if there are three. */
     check_wrong_results(make_strategy(3, NULL), test_hosts() == 3 ? "calls the results of a run" : NULL);
 }
 
 static ditto_status return_more_on_the_last(ditto_replica *self, void *unused)
 {
-    (void)unused;
     DITTO_TRY(ditto_return_f64(self, "loss", 1));
     return ditto_replica_id(self) + 1 == ditto_num_replicas(self) ? ditto_return_f64(self, "accuracy", 1)
                                                                   : DITTO_OK;
@@ -306,7 +295,6 @@ static ditto_status return_more_on_the_last(ditto_replica *self, void *unused)
 
 static void rule_2_2_a_message_names_the_replicas_whose_results_differ(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2 * test_hosts(), NULL);
     uint32_t last = ditto_strategy_num_replicas(strategy) - 1; /* on the last host, with the one before it */
     char expected[100];
@@ -331,7 +319,6 @@ static ditto_status return_something(ditto_replica *self, void *report)
 static void results_and_arguments_belong_to_run_values(void **state)
 {
     struct report report = { 0 };
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     run_all(strategy, return_something, &report, &report);
     assert_status(ditto_strategy_run_values(strategy, NULL, NULL, NULL, NULL, NULL), DITTO_ERR_INVALID);
@@ -348,14 +335,12 @@ static void results_and_arguments_belong_to_run_values(void **state)
 
 static ditto_status fail_on_one(ditto_replica *self, void *unused)
 {
-    (void)unused;
     DITTO_TRY(ditto_return_f64(self, "loss", 1));
     return ditto_replica_id(self) == 1 ? ditto_fail(self, 9, "no gradient") : DITTO_OK;
 }
 
 static void rule_2_3_the_original_error_reaches_the_caller_with_its_replica(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *result = NULL;
     assert_status(ditto_strategy_run_values(strategy, fail_on_one, NULL, NULL, NULL, &result),
@@ -369,7 +354,6 @@ static void rule_2_3_the_original_error_reaches_the_caller_with_its_replica(void
 
 static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
     ditto_value *even = make_rows(strategy, 0), *uneven = make_rows(strategy, 2), *means;
     ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
@@ -392,7 +376,6 @@ static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **s
 
 static void rule_2_5_shapes_that_differ_between_hosts_are_refused(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *uneven = make_rows(strategy, 2), *means;
     ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
@@ -411,7 +394,6 @@ static ditto_status count_side_effect(ditto_replica *self, void *counts)
 
 static void rule_2_6_side_effects_happen_even_if_results_are_dropped(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     _Atomic int counts[3] = { 0 };
     assert_ok(ditto_strategy_run_values(strategy, count_side_effect, counts, NULL, NULL, NULL));
@@ -435,7 +417,6 @@ static ditto_status sum_batch(ditto_replica *self, const ditto_batch *batch, voi
 
 static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
 {
-    (void)state;
     double numbers[20];
     for (int i = 0; i < 20; i++)
         numbers[i] = i;
@@ -489,14 +470,12 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
 static ditto_status name_the_step(ditto_replica *self, const ditto_batch *batch, void *unused)
 {
     char name[16];
-    (void)unused;
     snprintf(name, sizeof name, "step %d", (int)batch->step);
     return ditto_return_f64(self, name, (double)batch->step);
 }
 
 static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
 {
-    (void)state;
     double numbers[12] = { 0 };
     ditto_tensor array = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 12 } };
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -518,14 +497,11 @@ static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
 
 static ditto_status stop_early(ditto_replica *self, const ditto_batch *batch, void *unused)
 {
-    (void)self;
-    (void)unused;
     return batch->step == 1 ? DITTO_END_OF_INPUT : DITTO_OK;
 }
 
 static void rule_2_7_short_fixed_batches_and_positive_statuses_of_steps_are_refused(void **state)
 {
-    (void)state;
     double numbers[14] = { 0 };
     ditto_tensor array = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 14 } };
     ditto_strategy *strategy = make_strategy(2, NULL);
@@ -552,14 +528,12 @@ static void rule_2_7_short_fixed_batches_and_positive_statuses_of_steps_are_refu
 
 static ditto_status return_moments(ditto_replica *self, void *unused)
 {
-    (void)unused;
     DITTO_TRY(ditto_return_f64(self, "1st moment", 1));
     return ditto_return_f64(self, "2nd moment", 2);
 }
 
 static void rule_2_2_names_that_begin_with_digits_are_not_numbers(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *result;
     assert_ok(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, NULL, &result));
@@ -570,7 +544,6 @@ static void rule_2_2_names_that_begin_with_digits_are_not_numbers(void **state)
 
 static void reductions_of_results_have_known_operators_and_different_names(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *result;
     ditto_result_op twice[] = { { "a", DITTO_SUM }, { "a", DITTO_MAX } },
@@ -594,7 +567,6 @@ static ditto_status return_variable(ditto_replica *self, void *variable)
 
 static void rule_2_8_a_returned_variable_is_that_variable(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double zero = 0;
     ditto_tensor t = { .data = &zero, .dtype = DITTO_F64 };

@@ -24,8 +24,6 @@ struct updating {
 
 static ditto_status do_nothing(ditto_replica *self, void *unused)
 {
-    (void)self;
-    (void)unused;
     return DITTO_OK;
 }
 
@@ -62,7 +60,6 @@ static void expect_components(const ditto_strategy *strategy, ditto_variable *va
 
 static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -132,14 +129,12 @@ static void need_a_copy_for_each(uint32_t n)
 
 static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **state)
 {
-    (void)state;
     need_a_copy_for_each(3 * test_hosts());
 }
 
 /* Over several hosts, there are hosts with one replica. */
 static void rule_7_3_holds_where_no_other_replica_of_the_host_shares_the_copy(void **state)
 {
-    (void)state;
     need_a_copy_for_each(3);
 }
 
@@ -158,7 +153,6 @@ static ditto_status update_inside(ditto_replica *self, void *argument)
 
 static void rule_7_4_replicas_may_update_a_variable_in_a_run(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -179,11 +173,6 @@ static void rule_7_4_replicas_may_update_a_variable_in_a_run(void **state)
 static ditto_status fail_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                 void *user, ditto_tensor *result)
 {
-    (void)copy;
-    (void)arguments;
-    (void)count;
-    (void)result;
-    (void)user;
     return context_here().update_replica == 1 ? ditto_fail(NULL, 8, "no update") : DITTO_OK;
 }
 static ditto_status call_fail_update(ditto_replica *self, void *variable)
@@ -193,7 +182,6 @@ static ditto_status call_fail_update(ditto_replica *self, void *variable)
 
 static void an_update_returns_the_error_of_its_function(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_variable *variable = make_variable(strategy, 0, DITTO_COPIES_PER_REPLICA);
     assert_status(ditto_variable_update(variable, fail_update, NULL, NULL, 0, NULL, NULL), DITTO_ERR_USER);
@@ -209,8 +197,6 @@ static void an_update_returns_the_error_of_its_function(void **state)
 static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                               void *user, ditto_tensor *result)
 {
-    (void)arguments;
-    (void)count;
     if (user != NULL)
         return DITTO_OK;
     *(double *)copy->data *= 2;
@@ -230,7 +216,6 @@ static uint32_t node_of(ditto_strategy *strategy, uint32_t replica)
 
 static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
     uint32_t r = first_local(strategy);
     ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;

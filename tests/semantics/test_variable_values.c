@@ -73,7 +73,6 @@ static void expect(const struct writing *w, int factor)
 
 static void rules_8_7_and_8_9_hold_for_every_dtype(void **state)
 {
-    (void)state;
     for (int dtype = next_dtype(0); dtype <= DTI_NUM_DTYPES; dtype = next_dtype(dtype))
         for (uint32_t n = 1; n <= 3; n++)
             for (int sync = DITTO_ON_WRITE; sync <= DITTO_ON_READ; sync++) {
@@ -102,7 +101,6 @@ static ditto_status scatter_rows(ditto_replica *self, void *argument)
 
 static void rule_8_13_holds_for_every_dtype(void **state)
 {
-    (void)state;
     for (int dtype = next_dtype(0); dtype <= DTI_NUM_DTYPES; dtype = next_dtype(dtype))
         for (uint32_t n = 1; n <= 2; n++)
             for (int mean = 0; mean <= reference_is_float((ditto_dtype)dtype); mean++) {
@@ -120,7 +118,6 @@ static void rule_8_13_holds_for_every_dtype(void **state)
 static void rules_8_6_and_8_12_hold_for_every_dtype(void **state)
 {
     char value[COUNT * 16];
-    (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
     for (int dtype = next_dtype(0); dtype <= DTI_NUM_DTYPES; dtype = next_dtype(dtype))
         for (int sync = DITTO_ON_WRITE; sync <= DITTO_ON_READ; sync++) {
@@ -150,7 +147,6 @@ static void rule_8_11_parts_of_every_integer_add_up(void **state)
     static const int64_t extremes[] = {
         INT64_MIN, INT64_MAX, -1, 0, 1, 7, -13, 1000003, -128, 127, 255, 65535
     };
-    (void)state;
     for (size_t c = 0; c < replica_counts_length; c++)
         for (int dtype = next_dtype(0); dtype <= DTI_NUM_DTYPES; dtype = next_dtype(dtype)) {
             if (reference_is_float((ditto_dtype)dtype))
@@ -175,7 +171,6 @@ static void rule_8_11_parts_of_every_integer_add_up(void **state)
 static ditto_status fill_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                               void *user, ditto_tensor *result)
 {
-    (void)count, (void)user, (void)result;
     memcpy(copy->data, arguments[0].data, ditto_tensor_bytes(copy));
     return DITTO_OK;
 }
@@ -209,7 +204,6 @@ static double component(ditto_variable *v, uint32_t replica)
 static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_component(void **state)
 {
     ditto_value *each, *value, *foreign;
-    (void)state;
     ditto_strategy *s = make_strategy(4, NULL), *other = make_strategy(1, NULL);
     ditto_variable *from = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *to = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
@@ -245,7 +239,6 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
 static void rule_8_6_a_variable_that_takes_one_value_is_assigned_the_first_component(void **state)
 {
     ditto_value *each, *value;
-    (void)state;
     ditto_strategy *s = make_strategy(4, NULL);
     ditto_variable *from = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *shared = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
@@ -325,7 +318,6 @@ static void write_back(size_t k, uint32_t n, ditto_assign_op how, uint32_t from)
 
 static void rule_8_6_a_component_of_a_variable_may_be_written_to_the_whole_variable(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof written_back / sizeof written_back[0]; k++)
         for (uint32_t n = 1; n <= 3; n++)
             for (int how = DITTO_ASSIGN; how <= DITTO_ASSIGN_SUB; how++)
@@ -351,7 +343,6 @@ static void rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregat
 {
     ditto_value *each;
     double found[COUNT];
-    (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
     struct reading r = { .v = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE,
                                    DITTO_COPIES_DEFAULT) };
@@ -396,7 +387,6 @@ static ditto_status count_writes(ditto_replica *self, void *argument)
 static void generations_say_whether_a_variable_was_written(void **state)
 {
     double value[COUNT] = { 0 };
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         struct counting c = {
@@ -428,7 +418,6 @@ static void a_strategy_lists_its_variables_in_order(void **state)
 {
     ditto_variable *v[3], *found[3];
     size_t count;
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
     for (int i = 0; i < 3; i++)
         v[i] = make(i == 1 ? other : s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);

@@ -54,7 +54,6 @@ static void expect_components(const ditto_strategy *s, ditto_variable *v, float 
 static void rule_8_1_auto_is_trainable_and_on_read_is_not(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     ditto_variable *a = make(s, f32_scalar, DITTO_SYNCHRONIZATION_DEFAULT, DITTO_AGGREGATE_SUM);
     ditto_variable *b = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     assert_true(properties_of(a).trainable);
@@ -70,7 +69,6 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor bad = f32_scalar;
     ditto_variable *v;
-    (void)state;
     options.synchronization = (ditto_synchronization)3; /* ditto has no NONE as TensorFlow has */
     assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
     options.synchronization = DITTO_ON_READ;
@@ -108,7 +106,6 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
 static _Atomic int evaluations;
 static ditto_status fill_with_seven(const ditto_tensor *value, size_t first_row, void *user)
 {
-    (void)first_row;
     atomic_fetch_add(&evaluations, 1);
     for (size_t i = 0; i < elements_in(value); i++)
         ((float *)value->data)[i] = 7;
@@ -119,7 +116,6 @@ static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void 
 {
     float one = 1;
     ditto_tensor initial = f32_scalar;
-    (void)state;
     initial.data = &one;
     FOR_EACH_COUNT(n)
     {
@@ -159,7 +155,6 @@ static void components_that_cannot_differ_share_a_copy(void **state)
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     const void *first, *second;
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM);
-    (void)state;
     assert_ok(component_of(v, r, &first));
     assert_ok(component_of(v, r + 1, &second));
     assert_int_equal(first == second, node_of(s, r) == node_of(s, r + 1)); /* each node has one copy */
@@ -184,7 +179,6 @@ static void components_that_cannot_differ_share_a_copy(void **state)
 static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
 {
     float two = 2, three = 3;
-    (void)state;
     FOR_EACH_COUNT(n)
     for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
         ditto_strategy *s = make_strategy(n, NULL);
@@ -242,7 +236,6 @@ static float written(ditto_strategy *s, ditto_aggregation how, int what, ditto_s
 
 static void rule_8_7_replicas_values_are_reduced_and_applied_once(void **state)
 {
-    (void)state;
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
@@ -261,7 +254,6 @@ static void rule_8_7_replicas_values_are_reduced_and_applied_once(void **state)
 static void rule_8_7_without_aggregation_a_write_in_a_run_is_refused(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     assert_true(written(s, DITTO_AGGREGATE_NONE, 1, DITTO_ERR_INVALID) == 1);
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -292,7 +284,6 @@ static ditto_status add_large(ditto_replica *self, void *argument)
 
 static void rule_8_7_holds_for_large_variables_and_every_copy(void **state)
 {
-    (void)state;
     FOR_EACH_COUNT(n)
     for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
         ditto_strategy *s = make_strategy(n, NULL);
@@ -329,13 +320,11 @@ static void write_different(uint32_t n)
 
 static void writes_to_different_variables_are_refused_as_diverged(void **state)
 {
-    (void)state;
     write_different(2 * test_hosts());
 }
 
 static void writes_to_different_variables_are_also_refused_if_each_host_writes_to_one(void **state)
 {
-    (void)state;
     write_different(test_hosts() > 1 ? test_hosts() : 2);
 }
 
@@ -357,7 +346,6 @@ static ditto_status count_locally(ditto_replica *self, void *argument)
 
 static void rule_8_9_a_replica_reads_and_writes_only_its_own_component(void **state)
 {
-    (void)state;
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
@@ -374,7 +362,6 @@ static void rule_8_9_a_replica_reads_and_writes_only_its_own_component(void **st
 
 static void rules_8_10_and_8_11_without_aggregation_cross_reads_and_assigns_are_refused(void **state)
 {
-    (void)state;
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
@@ -396,7 +383,6 @@ static ditto_status put_id(ditto_replica *self, void *argument)
 
 static void rule_8_10_a_cross_read_is_the_mean_or_the_first_component(void **state)
 {
-    (void)state;
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
@@ -416,7 +402,6 @@ static void rule_8_10_a_cross_read_is_the_mean_or_the_first_component(void **sta
 static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(void **state)
 {
     static const int64_t values[] = { 0, 1, 7, -7, 1000003, INT64_MIN, INT64_MAX };
-    (void)state;
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
@@ -453,7 +438,6 @@ static void rule_8_12_a_cross_add_needs_mean_or_only_first_replica(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     float one = 1, three = 3;
-    (void)state;
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     assert_status(ditto_variable_assign(v, DITTO_ASSIGN_ADD, &one, sizeof one), DITTO_ERR_INVALID);
     assert_message("aggregates by SUM, so only a plain assign is defined across replicas");
@@ -493,7 +477,6 @@ static void a_variable_of_another_strategy_is_refused(void **state)
 {
     ditto_strategy *a = make_strategy(2, NULL), *b = make_strategy(2, NULL);
     struct foreign f = { .v = make(b, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM) };
-    (void)state;
     run_all(a, touch_foreign, &f, &f.report);
     assert_ok(ditto_variable_destroy(f.v));
     assert_ok(ditto_strategy_destroy(a));
@@ -536,7 +519,6 @@ static ditto_status create_inside(ditto_replica *self, void *argument)
 
 static void rule_8_3_a_variable_created_in_a_run_is_one_variable(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -586,7 +568,6 @@ static void rule_8_3_a_variable_created_in_a_run_is_one_variable(void **state)
 
 static void rule_8_4_variables_have_names(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_tensor t = { .dtype = DITTO_F64 };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -622,7 +603,6 @@ static void expect_same_copies(const ditto_variable *a, const ditto_variable *b,
 
 static void rule_8_5_colocated_variables_have_copies_on_the_same_nodes(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_on_two_nodes(3), *other = make_strategy(2, NULL);
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
@@ -654,7 +634,6 @@ static void rule_8_5_colocated_variables_have_copies_on_the_same_nodes(void **st
 
 static void a_kept_value_for_which_there_is_no_memory_leaves_the_earlier_one(void **state)
 {
-    (void)state;
 #if SANITIZED
     skip(); /* the allocator of a sanitizer ends the process */
 #else

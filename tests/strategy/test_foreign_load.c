@@ -13,8 +13,6 @@ enum { LIMIT_S = 60 };
 static ditto_status compute(ditto_replica *self, void *unused)
 {
     struct timespec begin, now;
-    (void)self;
-    (void)unused;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     do
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -46,7 +44,6 @@ static void a_description_says_that_other_programs_use_a_pu(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     time_t end = time(NULL) + LIMIT_S;
-    (void)state;
     if (access("/proc/self/schedstat", R_OK) != 0)
         skip();
     options.caller = DITTO_CALLER_WAITS; /* the replica has a thread of its own */

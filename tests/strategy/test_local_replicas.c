@@ -17,7 +17,6 @@ static ditto_status count_firsts(ditto_replica *self, void *argument)
 
 static void all_replicas_are_on_this_host(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct counted c = { .firsts = 0 };
         ditto_strategy *s = make_strategy(replica_counts[k], NULL);
@@ -32,7 +31,6 @@ static void all_replicas_are_on_this_host(void **state)
 
 static void without_a_replica_the_answer_is_0(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     assert_ok(ditto_strategy_scope_enter(s));
     assert_int_equal(ditto_replica_is_first_of_host((ditto_replica *)s), 0); /* no handle of this thread */
@@ -44,7 +42,6 @@ static void replicas_that_do_not_exist_are_named(void **state)
 {
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     ditto_strategy *s = make_strategy(3, NULL);
-    (void)state;
     assert_ok(ditto_strategy_replica_info(s, 2, 0, &info));
     assert_int_equal(info.planned.replica, 2);
     assert_status(ditto_strategy_replica_info(s, 3, 0, &info), DITTO_ERR_RANGE);

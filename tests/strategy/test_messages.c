@@ -36,7 +36,6 @@ static ditto_variable *variable_named(ditto_strategy *s, const char *name,
 static ditto_status merge(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
                           ditto_value **result)
 {
-    (void)s, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_OK;
 }
 
@@ -44,7 +43,6 @@ static ditto_status merges_with_id(ditto_replica *self, void *unused)
 {
     double x[2] = { 1, 2 };
     ditto_tensor t[2] = { scalar_of(&x[0]), scalar_of(&x[1]) };
-    (void)unused;
     return ditto_merge_call(self, merge, NULL, t, 1 + ditto_replica_id(self), NULL);
 }
 static ditto_status merge_counts(ditto_strategy *s)
@@ -56,7 +54,6 @@ static ditto_status merges_with_null(ditto_replica *self, void *unused)
 {
     double x = 1;
     ditto_tensor t[2] = { scalar_of(&x), scalar_of(NULL) };
-    (void)unused;
     return ditto_merge_call(self, merge, NULL, t, 2, NULL);
 }
 static ditto_status merge_null(ditto_strategy *s)
@@ -67,7 +64,6 @@ static ditto_status merge_null(ditto_strategy *s)
 static ditto_status failing_merge(ditto_strategy *s, ditto_value *const *arguments, uint32_t count,
                                   void *user, ditto_value **result)
 {
-    (void)s, (void)arguments, (void)count, (void)user, (void)result;
     return ditto_fail(NULL, 3, "no agreement");
 }
 static ditto_status merges_and_fails(ditto_replica *self, void *peer)
@@ -88,7 +84,6 @@ static ditto_status merge_fails(ditto_strategy *s)
 static ditto_status update_fn(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                               void *user, ditto_tensor *result)
 {
-    (void)copy, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_OK;
 }
 static ditto_status updates_one_each(ditto_replica *self, void *variables)
@@ -148,7 +143,6 @@ static ditto_status returns_slices(ditto_replica *self, void *unused)
     ditto_slices slices = {
         .indices = &index, .values = values, .rows = 1, .row_count = 4, .dtype = DITTO_F32
     };
-    (void)unused;
     slices.row_count += ditto_replica_id(self);
     return ditto_return_slices(self, "g", &slices, 10);
 }
@@ -225,7 +219,6 @@ static ditto_status add_to_one_replica(ditto_strategy *unused)
     ditto_strategy *s = make_strategy(1, NULL);
     ditto_variable *v = variable_named(s, "total", DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     double one = 1;
-    (void)unused;
     ditto_status status = ditto_variable_assign(v, DITTO_ASSIGN_ADD, &one, sizeof one);
     assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
@@ -237,7 +230,6 @@ static ditto_status averages_losses(ditto_replica *self, void *unused)
     double losses[4] = { 0 }, weights[3] = { 0 }, out;
     ditto_tensor l = { .data = losses, .dtype = DITTO_F64, .rank = 2, .shape = { 2, 2 } };
     ditto_tensor w = { .data = weights, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
-    (void)unused;
     return ditto_average_loss(self, &l, &w, 0, &out);
 }
 static ditto_status weights_of_another_shape(ditto_strategy *s)
@@ -257,7 +249,6 @@ static ditto_status passes_kept_handle(ditto_replica *self, void *argument)
 {
     struct handles *h = argument;
     void *memory;
-    (void)self;
     return ditto_alloc((ditto_replica *)(uintptr_t)h->kept, 8, 0, &memory);
 }
 static ditto_status keeps_handle(ditto_replica *self, void *argument)
@@ -349,7 +340,6 @@ static ditto_status gathers(ditto_replica *self, void *argument)
 {
     struct objects *g = argument;
     ditto_value *out;
-    (void)self;
     return ditto_strategy_gather(g->strategy, g->value, 0, &out);
 }
 static ditto_status gather_on_replica(ditto_strategy *s)
@@ -363,7 +353,6 @@ static ditto_status assigns(ditto_replica *self, void *argument)
 {
     struct objects *g = argument;
     double x = 1;
-    (void)self;
     return ditto_variable_assign(g->variable, DITTO_ASSIGN, &x, sizeof x);
 }
 static ditto_status assign_on_replica(ditto_strategy *s)
@@ -381,12 +370,10 @@ static ditto_status merge_of_local(ditto_strategy *s, ditto_value *const *argume
 {
     double local[4] = { 1, 2, 3, 4 };
     ditto_tensor t = { .data = local, .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
-    (void)arguments, (void)count, (void)user;
     return ditto_strategy_value(s, &t, result);
 }
 static ditto_status merges_local(ditto_replica *self, void *unused)
 {
-    (void)unused;
     return ditto_merge_call(self, merge_of_local, NULL, NULL, 0, NULL);
 }
 static ditto_status merge_gives_local(ditto_strategy *s)
@@ -398,7 +385,6 @@ static ditto_status component_of_local(uint32_t replica, uint32_t num_replicas, 
                                        ditto_tensor *component)
 {
     double local[4] = { replica, num_replicas, 0, 0 };
-    (void)user;
     *component = (ditto_tensor){ .data = local, .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
     return DITTO_OK;
 }
@@ -412,7 +398,6 @@ static ditto_status update_of_local(const ditto_tensor *copy, const ditto_tensor
                                     void *user, ditto_tensor *result)
 {
     double local = 1;
-    (void)copy, (void)arguments, (void)count, (void)user;
     *result = scalar_of(&local);
     return DITTO_OK;
 }
@@ -449,7 +434,6 @@ static ditto_status array_without_rank(ditto_strategy *s)
     double x[3] = { 0 };
     ditto_tensor t = without_rank(x);
     ditto_dataset *d;
-    (void)s;
     return ditto_dataset_from_arrays(&t, 1, &d);
 }
 static ditto_status row_without_rank(ditto_strategy *s)
@@ -457,7 +441,6 @@ static ditto_status row_without_rank(ditto_strategy *s)
     ditto_tensor t = without_rank(NULL);
     ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_dataset *d;
-    (void)s;
     g.next = (ditto_status(*)(void *, void *, const ditto_tensor *))1; /* it is not called */
     return ditto_dataset_from_generator(&g, &t, 1, &d);
 }
@@ -465,7 +448,6 @@ static ditto_status returns_without_rank(ditto_replica *self, void *unused)
 {
     double x[3] = { 0 };
     ditto_tensor t = without_rank(x);
-    (void)unused;
     return ditto_return(self, "x", &t);
 }
 static ditto_status result_without_rank(ditto_strategy *s)
@@ -540,7 +522,6 @@ static ditto_status long_failure(ditto_strategy *s)
 
 static ditto_status broadcasts_null(ditto_replica *self, void *argument)
 {
-    (void)argument;
     return ditto_broadcast_from_root(self, NULL, 2, DITTO_F32, 0, NULL);
 }
 static ditto_status broadcast_null(ditto_strategy *s)
@@ -635,7 +616,6 @@ static const struct {
 static void a_message_says_what_was_asked_and_found_and_what_to_do(void **state)
 {
     int wrong = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ditto_strategy *s = make_strategy(2, NULL);
         ditto_status status = rows[i].fails(s);

@@ -23,11 +23,6 @@ struct traced {
 static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                   void *user, ditto_value **result)
 {
-    (void)strategy;
-    (void)arguments;
-    (void)count;
-    (void)user;
-    (void)result;
     return DITTO_OK;
 }
 
@@ -114,7 +109,6 @@ static void check_times(ditto_strategy *strategy, uint32_t n, uint32_t *num_last
 static void operations_are_counted_and_timed(void **state)
 {
     uint32_t num_last = 0;
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -154,8 +148,6 @@ static void operations_are_counted_and_timed(void **state)
 
 static ditto_status do_nothing(ditto_replica *self, void *unused)
 {
-    (void)self;
-    (void)unused;
     return DITTO_OK;
 }
 
@@ -163,10 +155,6 @@ static ditto_status do_nothing(ditto_replica *self, void *unused)
 static ditto_status merge_slowly(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *user, ditto_value **result)
 {
-    (void)arguments;
-    (void)count;
-    (void)user;
-    (void)result;
     DITTO_TRY(ditto_strategy_run(strategy, do_nothing, NULL));
     sleep_ms(DELAY_MS);
     return DITTO_OK;
@@ -174,13 +162,11 @@ static ditto_status merge_slowly(ditto_strategy *strategy, ditto_value *const *a
 
 static ditto_status call_merge_slowly(ditto_replica *self, void *unused)
 {
-    (void)unused;
     return ditto_merge_call(self, merge_slowly, NULL, NULL, 0, NULL);
 }
 
 static void a_pause_lasts_until_its_merge_function_returns(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         assert_ok(ditto_strategy_trace_start(strategy, NULL));
@@ -215,8 +201,6 @@ static ditto_status wait_for_leader(uint32_t device, void *argument)
 
 static ditto_status run_part(size_t begin, size_t end, uint32_t device, void *argument)
 {
-    (void)begin;
-    (void)end;
     if (device == 0)
         atomic_store(&((struct late_device *)argument)->leader, (int)syscall(SYS_gettid));
     return wait_for_leader(device, argument);
@@ -236,7 +220,6 @@ static void waiting_for_devices_is_not_computing(void **state)
 {
     static struct late_device late;
     char text[4000];
-    (void)state;
     ditto_strategy *s = make_wide_strategy(1, 2, NULL);
     assert_ok(ditto_strategy_trace_start(s, NULL));
     run_all(s, wait_for_devices, &late, &late.report);
@@ -255,7 +238,6 @@ static void waiting_for_devices_is_not_computing(void **state)
 
 static void events_are_kept_up_to_the_capacity(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_trace_options options = DITTO_TRACE_OPTIONS_INIT;
     struct traced traced = { .rounds = 10 };
@@ -353,7 +335,6 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     scratch_name(path, "trace");
     ditto_dataset *d;
     uint64_t producers;
-    (void)state;
     close(mkstemp(path));
     assert_ok(ditto_dataset_from_range(0, 1000, 1, &d));
     struct taking first = { .iterator = iterate(strategy, d, 2), .steps = 10 };
@@ -392,9 +373,6 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
 static ditto_status start_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *user, ditto_value **result)
 {
-    (void)arguments;
-    (void)count;
-    (void)result;
     *(ditto_status *)user = ditto_strategy_trace_start(strategy, NULL);
     return DITTO_OK;
 }
@@ -405,7 +383,6 @@ static ditto_status merge_start(ditto_replica *self, void *status)
 
 static void tracing_does_not_begin_inside_a_run(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_status status = DITTO_OK;
     assert_ok(ditto_strategy_run(strategy, merge_start, &status));

@@ -29,7 +29,6 @@ static void set_environment(const char *wait, const char *spin_us)
 
 static int clear_environment(void **state)
 {
-    (void)state;
     set_environment(NULL, NULL);
     return 0;
 }
@@ -48,13 +47,11 @@ static void expect_line(const ditto_strategy_options *options, const char *line)
 
 static void the_default_adapts(void **state)
 {
-    (void)state;
     expect_line(NULL, "waiting threads spin for as long as that pays, then sleep\n");
 }
 
 static void the_environment_wins_over_the_default(void **state)
 {
-    (void)state;
     set_environment("active", NULL);
     expect_line(NULL, "waiting threads spin for 10 s, then sleep\n");
     set_environment("PASSIVE", NULL);
@@ -68,7 +65,6 @@ static void the_environment_wins_over_the_default(void **state)
 static void an_option_wins_over_the_environment(void **state)
 {
     ditto_strategy_options waits = DITTO_STRATEGY_OPTIONS_INIT, spins = DITTO_STRATEGY_OPTIONS_INIT;
-    (void)state;
     waits.wait = DITTO_WAIT_ACTIVE;
     spins.spin_us = 30;
     set_environment("passive", NULL);
@@ -96,7 +92,6 @@ static void wrong_values_are_errors(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static const char *const not_a_policy[] = { "", "lazy", "active ", "1" };
     static const char *const not_a_time[] = { "", "-1", "50us", "1.5", "4294967296", "99999999999999999999" };
-    (void)state;
     for (size_t i = 0; i < sizeof not_a_policy / sizeof not_a_policy[0]; i++) {
         set_environment(not_a_policy[i], NULL);
         expect_refusal(NULL, DITTO_ERR_INVALID, "it must be default, active or passive");
@@ -198,7 +193,6 @@ static struct dti_wait_policy policy_of(const ditto_strategy_options *options)
 static void options_and_environment_reach_the_threads(void **state)
 {
     ditto_strategy_options active = DITTO_STRATEGY_OPTIONS_INIT, fixed = DITTO_STRATEGY_OPTIONS_INIT;
-    (void)state;
     active.wait = DITTO_WAIT_ACTIVE;
     fixed.spin_us = 30;
     assert_true(policy_of(NULL).adapts);
@@ -217,19 +211,16 @@ static void options_and_environment_reach_the_threads(void **state)
  * wait, because on a busy machine even a call of the kernel can take longer than others spin. */
 static void passive_threads_sleep(void **state)
 {
-    (void)state;
     assert_true(some_trial_sleeps(DITTO_WAIT_PASSIVE, 5000, true));
 }
 
 static void threads_sleep_in_long_waits(void **state)
 {
-    (void)state;
     assert_true(some_trial_sleeps(DITTO_WAIT_DEFAULT, 5000, true));
 }
 
 static void active_threads_do_not_sleep(void **state)
 {
-    (void)state;
     assert_true(some_trial_sleeps(DITTO_WAIT_ACTIVE, 5000, false));
 }
 
@@ -259,7 +250,6 @@ static ditto_status wait_in_vain(ditto_replica *self, void *argument)
 
 static ditto_status fail_late(ditto_replica *self, void *unused)
 {
-    (void)unused;
     if (ditto_replica_id(self) == 0) {
         usleep(5000);
         return ditto_fail(self, 1, "as asked");
@@ -269,7 +259,6 @@ static ditto_status fail_late(ditto_replica *self, void *unused)
 
 static void every_policy_ends_at_a_limit_and_at_an_error(void **state)
 {
-    (void)state;
     for (int wait = DITTO_WAIT_DEFAULT; wait <= DITTO_WAIT_PASSIVE; wait++)
         for (size_t i = 1; i < replica_counts_length; i++) {
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;

@@ -17,7 +17,6 @@ struct buffers {
 
 static ditto_status add_floats(void *out, const void *left, const void *right, size_t count, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < count; i++)
         ((float *)out)[i] = ((const float *)left)[i] + ((const float *)right)[i];
     return DITTO_OK;
@@ -90,7 +89,6 @@ static ditto_status work(ditto_replica *self, void *argument)
 static void a_million_operations_do_not_make_the_process_larger(void **state)
 {
     static const uint32_t replicas[] = { 2, 8 };
-    (void)state;
     for (int k = 0; k < 2; k++) {
         ditto_strategy *strategy = make_strategy(replicas[k], NULL);
         struct work warm = { .operations = 5000 },
@@ -111,14 +109,12 @@ static void a_million_operations_do_not_make_the_process_larger(void **state)
 static ditto_status give_length(ditto_replica *self, void *unused)
 {
     ditto_tensor t;
-    (void)unused;
     DITTO_TRY(ditto_argument(self, NULL, &t));
     return ditto_return_f64(self, "rows", (double)t.shape[0]);
 }
 
 static void a_million_runs_with_values_do_not_make_the_process_larger(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     double numbers[8] = { 0 };
     ditto_tensor parts[2];

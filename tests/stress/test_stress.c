@@ -143,7 +143,6 @@ static double seconds_each(void)
 
 static void random_programs_give_right_results(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         stress(replica_counts[k], seconds_each(), false, DITTO_CALLER_DEFAULT);
     stress(3, seconds_each(), false, DITTO_CALLER_WAITS);
@@ -151,7 +150,6 @@ static void random_programs_give_right_results(void **state)
 
 static void random_failures_stop_all_replicas_and_no_freed_buffer_is_touched(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         stress(replica_counts[k], seconds_each(), true, DITTO_CALLER_DEFAULT);
     stress(3, seconds_each(), true, DITTO_CALLER_WAITS);

@@ -18,8 +18,6 @@ static _Thread_local struct {
 static void step(int signal, siginfo_t *info, void *context)
 {
     ucontext_t *thread = context;
-    (void)signal;
-    (void)info;
     if (this_thread.stepping && this_thread.left > 0 && --this_thread.left > 0)
         return;
     thread->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;

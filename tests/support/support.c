@@ -317,13 +317,11 @@ char own_folder[SCRATCH_NAME];
 
 int make_own_folder(void **state)
 {
-    (void)state;
     return mkdtemp(scratch_name(own_folder, "test")) != NULL && chmod(own_folder, 0755) == 0 ? 0 : -1;
 }
 
 int remove_own_folder(void **state)
 {
-    (void)state;
     empty_folder(own_folder);
     return rmdir(own_folder);
 }
@@ -411,7 +409,6 @@ ditto_status call_barrier(ditto_replica *self)
 static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                   void *unused, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
     return DITTO_OK;
 }
 

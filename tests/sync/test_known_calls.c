@@ -57,7 +57,6 @@ static ditto_status make_many_calls(ditto_replica *self, void *argument)
 
 static void many_different_calls_in_turn_have_their_own_results(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct task t = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
@@ -100,7 +99,6 @@ static ditto_status change_one_argument(ditto_replica *self, void *argument)
 
 static void a_call_that_differs_in_one_argument_is_another_call(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct task t = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
@@ -140,7 +138,6 @@ static ditto_status repeat_bad_calls(ditto_replica *self, void *argument)
 static void bad_arguments_are_refused_each_time(void **state)
 {
     struct task t = { 0 };
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     run_all(strategy, repeat_bad_calls, &t, &t.report);
     assert_ok(ditto_strategy_destroy(strategy));
@@ -173,7 +170,6 @@ static ditto_status agree(ditto_replica *self, void *argument)
 
 static void replicas_that_repeat_different_calls_have_diverged(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= 3; n++)
         for (uint32_t odd_one = 0; odd_one < n; odd_one++) {
             struct task t = { .odd_one = odd_one };
@@ -201,7 +197,6 @@ static ditto_status share_destination(ditto_replica *self, void *argument)
 static void a_shared_destination_is_found_after_equal_calls(void **state)
 {
     struct task t = { 0 };
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     assert_status(ditto_strategy_run(strategy, share_destination, &t), DITTO_ERR_INVALID);
     assert_string_equal(t.report.first_failure, "");
@@ -220,7 +215,6 @@ static ditto_status call_in_merge(ditto_strategy *strategy, ditto_value *const *
                                   uint32_t num_arguments, void *user, ditto_value **result)
 {
     struct elsewhere *e = user;
-    (void)strategy, (void)arguments, (void)num_arguments, (void)result;
     e->in_merge = ditto_all_reduce(e->handle, &e->sent, &e->received, 1, DITTO_F32, DITTO_SUM, NULL);
     return DITTO_OK;
 }
@@ -246,7 +240,6 @@ static ditto_status call_elsewhere(ditto_replica *self, void *argument)
 static void a_known_call_is_refused_in_another_context(void **state)
 {
     struct elsewhere e = { 0 };
-    (void)state;
     ditto_strategy *strategy = make_strategy(1, NULL);
     run_all(strategy, call_elsewhere, &e, &e.report);
     run_all(strategy, call_elsewhere, &e, &e.report);
@@ -257,7 +250,6 @@ static void a_known_call_is_refused_in_another_context(void **state)
 static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments,
                                uint32_t num_arguments, void *user, ditto_value **result)
 {
-    (void)arguments, (void)num_arguments, (void)result;
     return ditto_strategy_run(strategy, agree, user);
 }
 
@@ -273,7 +265,6 @@ static ditto_status agree_inside_and_outside(ditto_replica *self, void *argument
 
 static void a_run_inside_a_run_makes_the_same_calls(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct task t = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
@@ -300,7 +291,6 @@ static void the_time_limit_of_the_strategy_holds_for_a_known_call(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct task t = { .odd_one = 1 };
-    (void)state;
     options.timeout_ms = 50;
     ditto_strategy *strategy = make_strategy(2, &options);
     assert_status(ditto_strategy_run(strategy, come_late, &t), DITTO_ERR_TIMED_OUT);
@@ -341,7 +331,6 @@ static ditto_status flush_between_calls(ditto_replica *self, void *argument)
 
 static void flush_to_zero_between_equal_calls_changes_no_bit(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct task t = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);

@@ -19,7 +19,6 @@ static void the_generator_gives_its_known_answers(void **state)
           { 0xa4093822, 0x299f31d0 },
           { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         uint32_t out[4];
         dti_philox(answers[i].key, answers[i].counter, out);
@@ -31,7 +30,6 @@ static void a_number_depends_on_its_position_alone(void **state)
 {
     enum { N = 1000 };
     static double all[N], pieces[N], normals[N], normal_pieces[N];
-    (void)state;
     ditto_random random = ditto_random_make(5, 7);
     ditto_random_f64(&random, all, N);
     ditto_random_normal_f64(&random, normals, N);
@@ -73,7 +71,6 @@ static void assert_uniform(const double *x, int count)
 static void numbers_have_the_expected_means_and_variances(void **state)
 {
     enum { N = 1000000 };
-    (void)state;
     double *x = malloc(N * sizeof *x), sum = 0, squares = 0;
     uint64_t *below = malloc(N * sizeof *below);
     ditto_random random = ditto_random_make(test_seed(3), 0);
@@ -107,7 +104,6 @@ static void normal_numbers_have_the_normal_distribution(void **state)
                                       6.334248366623985e-05, 5.733031437583866e-07 };
     double *x = malloc(N * sizeof *x), moment[5] = { 0 }, pairs = 0, largest = 0;
     long bin[BINS] = { 0 }, tail[TAILS] = { 0 }, upper = 0;
-    (void)state;
     ditto_random random = ditto_random_make(test_seed(4), 1);
     ditto_random_normal_f64(&random, x, N);
     for (int i = 0; i < N; i++) {
@@ -155,7 +151,6 @@ static ditto_status draw(ditto_replica *self, void *argument)
 static void each_replica_has_its_own_stream(void **state)
 {
     static struct drawing eight, again;
-    (void)state;
     ditto_strategy *strategy = make_strategy(8, NULL), *fewer = make_strategy(3, NULL);
     run_all(strategy, draw, &eight, &eight.report);
     run_all(fewer, draw, &again, &again.report);

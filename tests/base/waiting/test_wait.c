@@ -70,13 +70,11 @@ static void play_with(struct dti_wait_policy wait_policy)
 
 static void no_wake_up_is_lost_if_threads_sleep_at_once(void **state)
 {
-    (void)state;
     play_with((struct dti_wait_policy){ 0 });
 }
 
 static void no_wake_up_is_lost_between_spinning_and_sleeping(void **state)
 {
-    (void)state;
     play_with((struct dti_wait_policy){ .spin_ns = 2000 });
     play_with((struct dti_wait_policy){ .yield_ns = 2000 });
     play_with(dti_wait_policy_adapting());
@@ -84,7 +82,6 @@ static void no_wake_up_is_lost_between_spinning_and_sleeping(void **state)
 
 static void no_wake_up_is_lost_without_membarrier(void **state)
 {
-    (void)state;
     dti_fence_init();
     bool before = atomic_load(&dti_fence_is_asymmetric);
     atomic_store(&dti_fence_is_asymmetric, false);
@@ -94,7 +91,6 @@ static void no_wake_up_is_lost_without_membarrier(void **state)
 
 static bool never(void *unused)
 {
-    (void)unused;
     return false;
 }
 
@@ -103,7 +99,6 @@ static void a_deadline_ends_the_wait(void **state)
     struct dti_wait_queue queue;
     struct dti_wait_policy asleep = { 0 };
     struct dti_deadline deadline = { .timeout_ms = 20 };
-    (void)state;
     assert_true(dti_wait_queue_init(&queue, 1, DTI_SLEEPS_RARE));
     uint64_t begin = dti_now_ns();
     assert_false(dti_wait(&queue, 0, DTI_EVERYONE, &asleep, &deadline, never, NULL));
@@ -117,7 +112,6 @@ static void a_deadline_ends_yielding(void **state)
     struct dti_wait_queue queue;
     struct dti_wait_policy yields = { .yield_ns = 600000000000u };
     struct dti_deadline deadline = { .timeout_ms = 20 };
-    (void)state;
     assert_true(dti_wait_queue_init(&queue, 1, DTI_SLEEPS_RARE));
     assert_false(dti_wait(&queue, 0, DTI_EVERYONE, &yields, &deadline, never, NULL));
     dti_wait_queue_free(&queue);

@@ -27,14 +27,12 @@ static struct dti_wait_policy experienced(uint64_t wake_ns)
 static void it_begins_with_50_us(void **state)
 {
     struct dti_wait_policy p = dti_wait_policy_adapting();
-    (void)state;
     assert_int_equal(p.spin_ns, 50 * US);
     assert_true(in_full(&p));
 }
 
 static void it_spins_for_some_wake_ups(void **state)
 {
-    (void)state;
     for (uint64_t wake = 10 * US; wake <= 200 * US; wake *= 2) {
         struct dti_wait_policy p = experienced(wake);
         assert_in_range(p.spin_ns, 7 * wake, 9 * wake);
@@ -43,7 +41,6 @@ static void it_spins_for_some_wake_ups(void **state)
 
 static void what_it_learns_is_bounded(void **state)
 {
-    (void)state;
     assert_in_range(experienced(1).spin_ns, 45 * US, 50 * US);
     assert_in_range(experienced(1000 * MS).spin_ns, 2 * MS, 22 * MS / 10);
 }
@@ -52,7 +49,6 @@ static void one_slow_wake_up_has_no_weight(void **state)
 {
     struct dti_wait_policy p = experienced(40 * US);
     uint64_t before = p.spin_ns;
-    (void)state;
     dti_wait_policy_after_sleep(&p, 0, 500 * MS);
     assert_in_range(p.spin_ns, before, before + before / 8);
 }
@@ -61,7 +57,6 @@ static void a_sleep_without_a_waker_teaches_nothing(void **state)
 {
     struct dti_wait_policy p = experienced(40 * US);
     uint64_t before = p.spin_ns;
-    (void)state;
     dti_wait_policy_after_sleep(&p, 0, 0);
     assert_int_equal(p.spin_ns, before);
 }
@@ -69,7 +64,6 @@ static void a_sleep_without_a_waker_teaches_nothing(void **state)
 static void after_a_long_wait_every_16th_wait_spins_in_full(void **state)
 {
     struct dti_wait_policy p = dti_wait_policy_adapting();
-    (void)state;
     for (int i = 0; i < 48; i++) {
         assert_int_equal(in_full(&p), i % 16 == 0);
         dti_wait_policy_after_sleep(&p, 10 * MS, 0);
@@ -83,7 +77,6 @@ static void a_thread_that_never_sleeps_tries_it_now_and_then(void **state)
 {
     struct dti_wait_policy p = experienced(40 * US);
     uint64_t spun_us = 0;
-    (void)state;
     for (; in_full(&p) && spun_us < 1000000; spun_us += 10)
         dti_wait_policy_after_spin(&p, p.spin_ns, 10 * US);
     assert_in_range(spun_us, 35000, 45000); /* 1000 wake-ups */
@@ -95,7 +88,6 @@ static void short_waits_among_long_ones_are_spun(void **state)
 {
     struct dti_wait_policy p = experienced(40 * US);
     uint64_t wasted = 0;
-    (void)state;
     for (int i = 0; i < 1600; i++) {
         bool is_long = i % 2 == 0;
         uint64_t budget = dti_wait_policy_spin_ns(&p), wait = is_long ? 5 * MS : 10 * US;
@@ -115,7 +107,6 @@ static void short_waits_among_long_ones_are_spun(void **state)
 static void a_fixed_time_stays_after_long_waits(void **state)
 {
     struct dti_wait_policy p = { .is_fixed = true, .spin_ns = 70 * US };
-    (void)state;
     for (int i = 0; i < 20; i++) {
         assert_int_equal(dti_wait_policy_spin_ns(&p), 70 * US);
         dti_wait_policy_after_sleep(&p, 100 * MS, 40 * US);
@@ -126,7 +117,6 @@ static void on_a_crowded_cpu_it_does_not_spin(void **state)
 {
     struct dti_wait_policy p = experienced(40 * US);
     uint64_t before = p.spin_ns;
-    (void)state;
     dti_wait_policy_learn_delay(&p, 5 * MS, 5 * MS, 10);
     assert_false(in_full(&p));
     /* The late wake-ups there do not say what a wake-up costs. */
@@ -139,7 +129,6 @@ static void on_a_crowded_cpu_it_does_not_spin(void **state)
 static void a_cpu_is_free_again_below_a_tenth(void **state)
 {
     struct dti_wait_policy p = dti_wait_policy_adapting();
-    (void)state;
     dti_wait_policy_learn_delay(&p, 85 * MS, 15 * MS, 0);
     assert_false(p.crowded);
     dti_wait_policy_learn_delay(&p, 75 * MS, 25 * MS, 0);
@@ -154,7 +143,6 @@ static void the_kernels_counters_are_read_every_10_ms(void **state)
 {
     struct dti_wait_policy p = dti_wait_policy_adapting();
     uint64_t begin = dti_now_ns(), before = 0, reads = 0;
-    (void)state;
     while (dti_now_ns() - begin < 45 * MS) {
         dti_wait_policy_before_sleep(&p);
         reads += p.read_at_ns != before;
@@ -175,7 +163,6 @@ static void the_counters_of_two_threads_are_not_compared(void **state)
 {
     struct dti_wait_policy p = dti_wait_policy_adapting();
     pthread_t other;
-    (void)state;
     dti_wait_policy_before_sleep(&p);
     if (p.tid == 0)
         skip();                               /* the kernel does not count */
@@ -189,7 +176,6 @@ static void the_counters_of_two_threads_are_not_compared(void **state)
 static void wake_ups_alone_do_not_make_a_cpu_crowded(void **state)
 {
     struct dti_wait_policy p = dti_wait_policy_adapting();
-    (void)state;
     /* A thread that works for 5 us and then sleeps: each wake-up takes 60 us, and counts as a delay. */
     dti_wait_policy_learn_delay(&p, 100 * 5 * US, 100 * 60 * US, 100);
     assert_true(in_full(&p));
@@ -199,7 +185,6 @@ static void a_new_policy_keeps_what_was_learned(void **state)
 {
     struct dti_wait_policy p = experienced(100 * US), fixed = { .spin_ns = 7 * US };
     uint64_t learned = p.spin_ns;
-    (void)state;
     dti_wait_policy_replace(&p, dti_wait_policy_adapting());
     assert_int_equal(p.spin_ns, learned);
     dti_wait_policy_replace(&p, fixed);
@@ -211,7 +196,6 @@ static void a_new_policy_keeps_what_was_learned(void **state)
 static void a_policy_that_does_not_adapt_stays_as_it_is(void **state)
 {
     struct dti_wait_policy p = { .spin_ns = 7 * US };
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         assert_true(in_full(&p));
         dti_wait_policy_after_spin(&p, p.spin_ns, 10 * US);

@@ -23,7 +23,6 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
     ditto_strategy *s = make_strategy(4, NULL);
     char *name[2] = { temporary_bytes((const char[96]){ 0 }, 96), temporary_bytes((const char[8]){ 0 }, 8) };
     ditto_dataset *rows[2] = { range(0, 30) };
-    (void)state;
     assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)name, 2, 0 },
                                        &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &rows[1]));
     for (int files = 0; files < 2; files++)
@@ -76,7 +75,6 @@ static ditto_status make_whole_batches(const ditto_input_context *context, void 
 static void the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_have_it(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
-    (void)state;
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2)
         for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC) {
             bool known = pipelines == 1 || flags != 0;
@@ -110,7 +108,6 @@ static void the_spec_of_batches_is_known_after_the_strategy_is_destroyed(void **
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 9), whole_batches_of, 4);
     ditto_iterator *it;
-    (void)state;
     assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
     assert_ok(ditto_strategy_destroy(s));
     assert_batch_rows(it, 2, 4);
@@ -129,7 +126,6 @@ static uint64_t rows_before(uint64_t rows, uint32_t n, uint32_t r)
 
 static void rule_9_9_across_replicas_batches_come_as_values(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 3; n++) {
         ditto_strategy *s = make_strategy(n, NULL);
         ditto_dataset *one = range(0, 10), *two, *d;
@@ -194,7 +190,6 @@ static ditto_status wait_on_row(const ditto_tensor *in, const ditto_tensor *out,
 {
     struct held_input *h = user;
     int64_t row = *(const int64_t *)in[0].data;
-    (void)random;
     while (row == h->held && !atomic_load(&h->may_go))
         sleep_ms(1);
     *(int64_t *)out[0].data = row;
@@ -250,7 +245,6 @@ static uint64_t traced_input_bytes(ditto_strategy *s)
  * the rows, so the other replicas have their batches of this step when the call fails. */
 static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 3; n++) {
         ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
         so.timeout_ms = 20;
@@ -302,7 +296,6 @@ static void an_iterator_can_be_destroyed_after_a_call_across_replicas_that_timed
     ditto_dataset *source = range(0, 100), *d;
     ditto_iterator *it;
     ditto_value *value;
-    (void)state;
     so.timeout_ms = 20;
     ditto_strategy *s = make_strategy(2, &so);
     assert_ok(ditto_dataset_map(source, wait_on_row, &h, NULL, &d));
@@ -337,7 +330,6 @@ static ditto_status make_finite_or_endless(const ditto_input_context *context, v
 static void the_spec_is_infinite_if_the_iterator_has_no_end(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     for (int is_static = 0; is_static < 2; is_static++)
         for (int which = 0; which < 4; which++) {
             struct endless e = { { which & 1, which & 2 } };
@@ -363,7 +355,6 @@ static void the_spec_is_infinite_if_the_iterator_has_no_end(void **state)
 static void rule_9_4_a_zip_drops_the_remainder_only_if_all_its_inputs_do(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     for (int dropping = 0; dropping < 4; dropping++) {
         ditto_dataset *d, *inputs[] = {
             then(range(0, 12), dropping & 1 ? whole_batches_of : batch_of, 4),

@@ -30,7 +30,6 @@ static bool is_chosen(enum where where)
 static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *row)
 {
-    (void)random;
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
     if (*(const int64_t *)in[0].data != *(const int64_t *)row)
         return DITTO_OK;
@@ -46,8 +45,6 @@ static ditto_status refuse_row(const ditto_tensor *in, void *row, int *keep)
 
 static ditto_status open_count(void *row, uint64_t pass, void **position)
 {
-    (void)row;
-    (void)pass;
     *position = calloc(1, sizeof(int64_t));
     return *position != NULL ? DITTO_OK : DITTO_ERR_NO_MEMORY;
 }
@@ -61,7 +58,6 @@ static ditto_status count_to_failure(void *row, void *position, const ditto_tens
 }
 static void close_count(void *row, void *position)
 {
-    (void)row;
     free(position);
 }
 
@@ -299,22 +295,18 @@ static void rows_and_errors_do_not_depend_on_the_number_of_pipelines(enum where 
 
 static void rule_9_6_a_map_that_fails_ends_all_pipelines_at_its_row(void **state)
 {
-    (void)state;
     rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_MAP);
 }
 static void rule_9_6_a_field_that_is_no_number_ends_all_pipelines_at_its_row(void **state)
 {
-    (void)state;
     rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_FIELD);
 }
 static void rule_9_6_a_filter_that_fails_ends_all_pipelines_at_its_row(void **state)
 {
-    (void)state;
     rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_FILTER);
 }
 static void rule_9_6_a_generator_that_fails_ends_all_pipelines_at_its_row(void **state)
 {
-    (void)state;
     rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_GENERATOR);
 }
 
@@ -427,7 +419,6 @@ static void rule_9_10_no_pipeline_over_files_ends_as_if_there_were_no_error(void
 {
     uint64_t random = test_seed(962);
     ditto_strategy *strategy = make_strategy(SERVED, NULL);
-    (void)state;
     for (int trial = test_trials(600); trial > 0; trial--) {
         struct of_files o = { .steps = { .global = 1 + test_random(&random) % 9,
                                          .replicas = SERVED,
@@ -506,7 +497,6 @@ static int wait_in_child(void *argument)
 
 static void rule_9_9_a_replica_that_has_left_is_named_to_other_pipelines(void **state)
 {
-    (void)state;
     assert_int_equal(
         in_child(wait_in_child,
                  &(struct waiting){ .expected_run = DITTO_ERR_DIVERGED, .expected_last = DITTO_ERR_DIVERGED },
@@ -515,7 +505,6 @@ static void rule_9_9_a_replica_that_has_left_is_named_to_other_pipelines(void **
 }
 static void waiting_for_another_pipeline_ends_with_the_timeout(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(wait_in_child,
                               &(struct waiting){ .expected_run = DITTO_ERR_TIMED_OUT,
                                                  .expected_last = DITTO_ERR_TIMED_OUT },
@@ -524,7 +513,6 @@ static void waiting_for_another_pipeline_ends_with_the_timeout(void **state)
 }
 static void waiting_for_another_pipeline_ends_with_the_run(void **state)
 {
-    (void)state;
     assert_int_equal(
         in_child(wait_in_child,
                  &(struct waiting){ .expected_run = DITTO_ERR_USER, .expected_last = DITTO_ERR_PEER_STOPPED },

@@ -59,7 +59,6 @@ static void expect_csv(const char *text, ditto_status expected, const char *mess
 
 static void a_malformed_line_is_named_by_file_line_and_column(void **state)
 {
-    (void)state;
     expect_csv("1,2,3\n4,5,6\n", DITTO_END_OF_INPUT, "");
     expect_csv("1,2,3\r\n\n4,5,6", DITTO_END_OF_INPUT, "");
     expect_csv("1,2,3\n4,abc,6\n7,8,9\n", DITTO_ERR_CORRUPT,
@@ -84,7 +83,6 @@ static void files_that_cannot_be_read_are_refused(void **state)
     ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
     ditto_csv_component bad = { .num_columns = 0, .dtype = DITTO_F32 };
     ditto_dataset *d;
-    (void)state;
     assert_status(csv("/nowhere/x.csv", two_columns, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
     assert_message("/nowhere/x.csv");
     assert_status(csv("/tmp", two_columns, 2, NULL, &d), DITTO_ERR_IO);
@@ -130,7 +128,6 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d, *shuffled;
     ditto_iterator *it;
-    (void)state;
     options.global_batch = 1;
     options.buffer = 1;
     assert_ok(csv(path, two_columns, 2, NULL, &d));
@@ -156,7 +153,6 @@ static void of_several_malformed_lines_the_first_is_named(void **state)
     char text[4000] = "", *path;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d;
-    (void)state;
     /* The bad lines are in two steps, which two producers may read at the same time. */
     for (int line = 1; line <= 300; line++)
         strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");

@@ -24,7 +24,6 @@ static ditto_status consume_to_error(ditto_replica *self, void *argument)
 static void no_row_before_a_failure_is_lost(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
-    (void)state;
     for (int64_t bad = 0; bad < 100; bad += 9)
         for (uint32_t producers = 1; producers <= 3; producers++)
             for (int how = 0; how < 4; how++) {
@@ -59,7 +58,6 @@ static ditto_status fail_twice(const ditto_tensor *in, const ditto_tensor *out, 
                                void *row_10_was_read)
 {
     int64_t row = *(const int64_t *)in[0].data;
-    (void)random;
     *(int64_t *)out[0].data = row;
     if (row == 10)
         atomic_store((_Atomic int *)row_10_was_read, 1);
@@ -87,7 +85,6 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    (void)state;
     options.global_batch = 4;
     options.num_producers = 2;
     for (int i = 0; i < 20; i++) {
@@ -109,7 +106,6 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
 static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     for (int64_t bad = 0; bad < 40; bad++)
         for (int filtered = 0; filtered < 2; filtered++) {
             ditto_dataset *source = range(0, 80), *d;
@@ -135,7 +131,6 @@ static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(
 static void rule_9_9_across_replicas_no_row_before_a_failure_is_lost(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    (void)state;
     for (int64_t bad = 16; bad < 24; bad++) {
         ditto_dataset *source = range(0, 40), *d;
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -200,7 +195,6 @@ static void rule_9_10_across_replicas_the_first_error_of_all_pipelines_is_return
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
-    (void)state;
     for (int early = 0; early < 2; early++) {
         char *name[2] = { csv_with_bad_row(early == 0 ? 4 : 9), csv_with_bad_row(early == 1 ? 4 : 9) };
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;

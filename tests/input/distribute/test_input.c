@@ -17,7 +17,6 @@ static uint64_t share(uint64_t rows, uint64_t g, uint32_t n, uint32_t r, bool ev
 
 static void rule_9_1_sizes_add_up_and_differ_by_one_at_most(void **state)
 {
-    (void)state;
     for (uint64_t g = 1; g < 70; g++)
         for (uint32_t n = 1; n < 20; n++) {
             uint64_t sum = 0;
@@ -33,7 +32,6 @@ static void rule_9_1_sizes_add_up_and_differ_by_one_at_most(void **state)
 
 static void rule_9_3_a_partial_step_fills_replica_0_first_or_is_even(void **state)
 {
-    (void)state;
     assert_int_equal(share(6, 8, 2, 0, false), 4);
     assert_int_equal(share(6, 8, 2, 1, false), 2);
     assert_int_equal(share(6, 8, 2, 0, true), 3);
@@ -152,7 +150,6 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
     static const uint64_t globals[] = { 1, 2, 5, 8, 64, 100 };
     static const size_t lengths[] = { 1, 7, 8, 64, 500 };
     size_t points = 0;
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *s = make_strategy(n, NULL);
@@ -185,7 +182,6 @@ static void rule_9_3_the_last_step_is_4_and_2_or_3_and_3(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d = numbers(14), *batched;
-    (void)state;
     assert_ok(ditto_dataset_batch(d, 8, 0, &batched));
     struct pass *p = iterate(s, batched, NULL, 8);
     assert_int_equal(p->sizes[1][0], 4);
@@ -211,7 +207,6 @@ static void rule_9_4_replicas_without_rows_still_take_part(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);
     ditto_dataset *d = numbers(4), *batched;
-    (void)state;
     assert_ok(ditto_dataset_batch(d, 3, 0, &batched)); /* G < N */
     struct pass *p = iterate(s, batched, NULL, 3);
     assert_int_equal(p->steps, 2);
@@ -229,7 +224,6 @@ static void rule_9_2_rows_flow_across_repetitions(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     ditto_dataset *d = numbers(10), *twice, *batched;
-    (void)state;
     assert_ok(ditto_dataset_batch(d, 8, 0, &batched));
     assert_ok(ditto_dataset_repeat(batched, 2, &twice));
     assert_ok(ditto_dataset_destroy(d)); /* `twice` has its own references */
@@ -252,7 +246,6 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     uint32_t first[1000];
     size_t moved = 0;
-    (void)state;
     options.global_batch = 10;
     for (uint64_t buffer = 0; buffer <= 16; buffer += 16) {
         ditto_dataset *shuffled, *fixed, *other;
@@ -307,7 +300,6 @@ static void take_and_skip_cut_a_dataset_in_two(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = numbers(100), *head, *tail;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    (void)state;
     options.global_batch = 7;
     assert_ok(ditto_dataset_take(d, 60, &head));
     assert_ok(ditto_dataset_skip(d, 60, &tail));
@@ -334,7 +326,6 @@ static void an_iterator_can_be_destroyed_while_rows_are_left(void **state)
     ditto_dataset *d = numbers(1000), *forever;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *one, *two;
-    (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     options.global_batch = 8;
     options.num_producers = 3;
@@ -364,7 +355,6 @@ static void wrong_datasets_are_refused(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d, *batched, *other;
     ditto_iterator *it;
-    (void)state;
     assert_status(ditto_dataset_from_arrays(&none, 1, &d), DITTO_ERR_INVALID); /* 0 rows */
     assert_status(ditto_dataset_from_arrays(&scalar, 1, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_arrays(uneven, 2, &d), DITTO_ERR_SHAPE);
@@ -427,7 +417,6 @@ static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **stat
 {
     ditto_dataset *d = numbers(1000), *forever;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     options.global_batch = 4;
     /* A queue holds the batch in use and one more. The fifth batch of replica 1 is therefore made although
@@ -451,7 +440,6 @@ static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **stat
 static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void **state)
 {
     ditto_dataset *d = numbers(1000), *forever;
-    (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     for (uint32_t producers = 1; producers <= 3; producers++)
         for (uint32_t n = 2; n <= 8; n += 3)

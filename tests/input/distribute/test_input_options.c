@@ -10,7 +10,6 @@ static void rule_9_8_contradictions_are_named(void **state)
     ditto_dataset *d = then(range(0, 9), batch_of, 4);
     struct making m = { .pipelines = 1, .rows = 9, .batch = 2 };
     ditto_iterator *it;
-    (void)state;
 #define REFUSED(call_is_function, status, text, ...)                                           \
     do {                                                                                       \
         ditto_input_options o = { .struct_size = sizeof o, __VA_ARGS__ };                      \
@@ -51,7 +50,6 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
     ditto_dataset *d = then(then(then(range(0, 300), shuffle_by, 20), add_noise, 3), batch_of, 7),
                   *ahead = then(d, ditto_dataset_prefetch, 6);
     static const uint32_t buffers[] = { DITTO_NO_PREFETCH, 0, 1, 5, 100 };
-    (void)state;
     assert_ok(list_rows(ahead, 0, &all));
     for (int host = 0; host < 2; host++)
         for (size_t i = 0; i < 5; i++)
@@ -86,7 +84,6 @@ static void memory_of_the_queues_stays_within_its_limit(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 10000), batch_of, 200);
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
-    (void)state;
     for (uint64_t cap = 4000; cap < 40000; cap += 1000) {
         struct distribution got;
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -112,7 +109,6 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
                                   ditto_dataset_take, 31);
     struct distribution got;
     ditto_element_spec spec;
-    (void)state;
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         options.global_batch = 8;

@@ -41,8 +41,6 @@ struct caller {
 
 static ditto_status do_nothing(ditto_replica *self, void *unused)
 {
-    (void)self;
-    (void)unused;
     return DITTO_OK;
 }
 
@@ -70,7 +68,6 @@ static ditto_status map_calls(const ditto_tensor *in, const ditto_tensor *out, d
                               void *user)
 {
     struct caller *c = user;
-    (void)random;
     call_everything(c);
     memcpy(out->data, in->data, sizeof(int64_t));
     return c->read;
@@ -78,7 +75,6 @@ static ditto_status map_calls(const ditto_tensor *in, const ditto_tensor *out, d
 static ditto_status filter_calls(const ditto_tensor *row, void *user, int *keep)
 {
     struct caller *c = user;
-    (void)row;
     call_everything(c);
     *keep = 1;
     return c->read;
@@ -86,7 +82,6 @@ static ditto_status filter_calls(const ditto_tensor *row, void *user, int *keep)
 static ditto_status generator_calls(void *user, void *position, const ditto_tensor *row)
 {
     struct caller *c = user;
-    (void)position;
     call_everything(c);
     *(int64_t *)row->data = 1;
     return c->read;
@@ -171,15 +166,12 @@ static int calls_of_a_dataset(void *kind)
 
 static void a_function_of_a_dataset_makes_no_call_of_a_strategy(void **state)
 {
-    (void)state;
     for (enum kind kind = MAP; kind <= GENERATOR; kind++)
         assert_int_equal(in_child(calls_of_a_dataset, &kind, 60), 0); /* 124 means that it hangs */
 }
 
 static ditto_status generate_ones(void *user, void *position, const ditto_tensor *row)
 {
-    (void)user;
-    (void)position;
     *(int64_t *)row->data = 1;
     return DITTO_OK;
 }
@@ -190,9 +182,6 @@ static ditto_status save_saves(void *user, void *position, void *bytes, size_t s
     struct caller *c = user;
     void *state;
     size_t state_bytes;
-    (void)position;
-    (void)bytes;
-    (void)size;
     c->save = ditto_iterator_save(atomic_load(&c->iterator), &state, &state_bytes);
     *length = 0;
     return c->save;
@@ -201,10 +190,6 @@ static ditto_status save_saves(void *user, void *position, void *bytes, size_t s
 /* Is not called, but without it the generator could not be saved. */
 static ditto_status restore_nothing(void *user, void *position, const void *bytes, size_t length)
 {
-    (void)user;
-    (void)position;
-    (void)bytes;
-    (void)length;
     return DITTO_OK;
 }
 static int save_in_save(void *unused)
@@ -217,7 +202,6 @@ static int save_in_save(void *unused)
     ditto_dataset *d;
     void *state;
     size_t bytes;
-    (void)unused;
     g.user = &c;
     g.next = generate_ones;
     g.save = save_saves;
@@ -236,14 +220,12 @@ static int save_in_save(void *unused)
 }
 static void a_generators_save_does_not_save_its_iterator(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(save_in_save, NULL, 60), 0);
 }
 
 static ditto_status take_across(ditto_replica *self, void *it)
 {
     ditto_value *value;
-    (void)self;
     return ditto_iterator_next(it, &value);
 }
 static void rule_9_9_inside_a_run_the_message_points_to_ditto_next(void **state)
@@ -251,7 +233,6 @@ static void rule_9_9_inside_a_run_the_message_points_to_ditto_next(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = range(0, 10);
     ditto_iterator *it = iterate(s, d, 4, 1, 0);
-    (void)state;
     assert_status(ditto_strategy_run(s, take_across, it), DITTO_ERR_CONTEXT);
     assert_message("takes its own with ditto_next");
     assert_ok(ditto_iterator_destroy(it));
@@ -276,8 +257,6 @@ struct closing {
 
 static ditto_status generate_for_ever(void *user, void *position, const ditto_tensor *row)
 {
-    (void)user;
-    (void)position;
     *(int64_t *)row->data = 1;
     return DITTO_OK;
 }
@@ -292,7 +271,6 @@ static void close_calls(void *user, void *position)
 {
     struct closing *c = user;
     float value;
-    (void)position;
     c->closed++;
     c->quotient = third_of(2);
     c->context = context_here().kind;
@@ -357,7 +335,6 @@ static void try_close(uint32_t n, uint32_t pipelines, bool strategy_first, bool 
 static void close_of_a_generator_runs_in_the_context_of_functions_of_datasets(void **state)
 {
     static const uint32_t counts[] = { 1, 2, 8, 64 };
-    (void)state;
     for (int k = 0; k < 4; k++)
         for (int how = 0; how < 4; how++) {
             try_close(counts[k], 1, how % 2, how / 2);
@@ -412,7 +389,6 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     ditto_dataset *d = range(0, 10), *bad;
     ditto_batch b;
     ditto_value *value;
-    (void)state;
     for (uint32_t producers = 1; producers < 3; producers++) {
         ditto_iterator *it = iterate(s, d, 4, producers, 0);
         take_all_outside(it, 10);
@@ -515,7 +491,6 @@ static void rows_do_not_depend_on_the_callers_floating_point_environment(void **
     ditto_tensor row = { .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
     ditto_dataset *numbers = range(0, COMPUTED), *d;
     unsigned before = modes();
-    (void)state;
     options.row = &row;
     options.num_components = 1;
     for (uint32_t spoils = 0; spoils < 2; spoils++) {
@@ -560,7 +535,6 @@ static void numbers_in_files_do_not_depend_on_the_callers_floating_point_environ
     ditto_csv_component component = { .num_columns = 4, .dtype = DITTO_F32 };
     ditto_strategy *s = make_strategy(1, NULL);
     unsigned before = modes();
-    (void)state;
     for (int m = 0; m < OTHER_MODES; m++) {
         struct csv_bits c = { { 0 }, NULL };
         ditto_dataset *d;
@@ -601,7 +575,6 @@ static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(vo
     ditto_dataset *numbers = range(0, COMPUTED), *d;
     unsigned before = modes();
     double normal[OTHER_MODES][33];
-    (void)state;
     options.row = &row;
     options.num_components = 1;
     assert_ok(ditto_dataset_map(numbers, compute, NULL, &options, &d));
@@ -639,7 +612,6 @@ static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out,
                                 void *user)
 {
     struct failing *f = user;
-    (void)random;
     if (*(const int64_t *)in->data == f->row) {
         rest_us(3000);
         return DITTO_ERR_CORRUPT;
@@ -716,7 +688,6 @@ static void rule_9_10_rows_behind_an_error_are_not_delivered(void **state)
 {
     static const uint64_t global[] = { 1, 2, 4, 7 };
     uint64_t random = test_seed(925);
-    (void)state;
     for (uint32_t n = 1; n <= 4; n++) {
         ditto_strategy *s = make_strategy(n, NULL);
         for (int trial = test_trials(100); trial > 0; trial--) {
@@ -732,7 +703,6 @@ static void rule_9_10_rows_behind_an_error_are_not_delivered(void **state)
 static void rule_9_10_with_static_shapes_the_batch_of_an_error_is_not_given(void **state)
 {
     uint64_t random = test_seed(926);
-    (void)state;
     for (uint32_t n = 1; n <= 4; n++) {
         ditto_strategy *s = make_strategy(n, NULL);
         for (int trial = test_trials(60); trial > 0; trial--) {
@@ -765,7 +735,6 @@ static void a_replica_that_leaves_is_named_for_every_cause_of_waiting(void **sta
         ditto_shard_policy shard;
     } sharing[] = { { 1, DITTO_SHARD_DEFAULT }, { 3, DITTO_SHARD_DATA }, { 3, DITTO_SHARD_OFF } };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    (void)state;
     options.timeout_ms = 60000;
     for (uint32_t producers = 1; producers <= 3; producers++)
         for (size_t i = 0; i < sizeof sharing / sizeof sharing[0]; i++)

@@ -153,19 +153,16 @@ static void compare_all(bool shared, bool unequal)
 
 static void rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_share_rows(void **state)
 {
-    (void)state;
     compare_all(true, false);
 }
 
 static void rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_read_all_rows(void **state)
 {
-    (void)state;
     compare_all(false, false);
 }
 
 static void rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_read_other_files(void **state)
 {
-    (void)state;
     compare_all(false, true);
 }
 

@@ -35,7 +35,6 @@ static void the_ring_keeps_the_order_of_tickets(void **state)
     static struct shared_ring shared;
     pthread_t producers[4];
     size_t bytes;
-    (void)state;
     assert_true(dti_ring_bytes(SLOTS, 64, &bytes));
     assert_false(dti_ring_bytes(1000, SIZE_MAX / 100, &(size_t){ 0 }));
     void *memory = aligned_alloc(128, (bytes + 127) / 128 * 128);

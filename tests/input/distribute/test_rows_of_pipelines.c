@@ -60,7 +60,6 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
     static const uint64_t globals[] = { 1, 2, 5, 8, 33, 64 }, lengths[] = { 1, 7, 8, 64, 200 };
     static const uint32_t replicas[] = { 1, 2, 3, 4, 8 };
     size_t points = 0, every = 20 / (size_t)test_trials(10);
-    (void)state;
     for (size_t k = 0; k < 5; k++) {
         struct point p = { .replicas = replicas[k] };
         ditto_strategy *s = make_strategy(p.replicas, NULL);
@@ -86,7 +85,6 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
 
 static void many_replicas_get_the_rows_of_the_rules(void **state)
 {
-    (void)state;
     uint32_t n = most_replicas() < 8 ? 8 : most_replicas();
     ditto_strategy *s = make_strategy(n, NULL);
     for (uint32_t pipelines = 1; pipelines <= n; pipelines *= 8)
@@ -192,7 +190,6 @@ static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, dit
 static void rules_9_1_to_9_4_and_9_6_hold_from_the_dataset_to_the_replica(void **state)
 {
     uint64_t random = test_seed(20270406);
-    (void)state;
     for (uint32_t replicas = 1; replicas <= 8; replicas++) {
         ditto_strategy *strategy = make_strategy(replicas, NULL);
         for (int trial = 0; trial < test_trials(75); trial++) {
@@ -210,7 +207,6 @@ static void rules_9_1_to_9_4_and_9_6_hold_from_the_dataset_to_the_replica(void *
 static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines(void **state)
 {
     ditto_strategy *strategy = make_strategy(8, NULL);
-    (void)state;
     for (uint32_t pipelines = 1; pipelines <= 8; pipelines *= 2)
         for (int shard = DITTO_SHARD_DATA; shard <= DITTO_SHARD_OFF; shard++)
             /* 2 is less than the number of replicas, and 51 and 100 are not divisible by it. */
@@ -231,7 +227,6 @@ static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipe
 static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas(void **state)
 {
     ditto_strategy *strategy = make_strategy(4, NULL);
-    (void)state;
     for (uint32_t pipelines = 2; pipelines <= 4; pipelines *= 2)
         for (int shard = DITTO_SHARD_FILE; shard <= DITTO_SHARD_OFF; shard++)
             for (uint64_t length = 1; length < 14; length++)
@@ -252,7 +247,6 @@ static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelin
     ditto_strategy *strategy = make_strategy(6, NULL);
     ditto_dataset *d = then(then(then(range(0, 300), shuffle_by, 40), keep_residues, 7), ditto_dataset_repeat,
                             2);
-    (void)state;
     for (uint64_t global = 1; global < 40; global += 6)
         for (int partial = DITTO_PARTIAL_FILL; partial <= DITTO_PARTIAL_EVEN; partial++) {
             struct distribution one, several;
@@ -283,7 +277,6 @@ static void rule_9_6_pipelines_take_files_in_turn(void **state)
     ditto_text_options text = DITTO_TEXT_OPTIONS_INIT;
     ditto_dataset *d;
     struct distribution got;
-    (void)state;
     text.max_bytes = 8; /* the test reads a row's bytes as one number */
     for (int i = 0; i < 5; i++) {
         char lines[64];
@@ -324,7 +317,6 @@ static void rule_9_6_auto_shares_rows_if_there_are_fewer_files_than_pipelines(vo
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct distribution got;
     ditto_dataset *d;
-    (void)state;
     options.global_batch = 4;
     options.num_pipelines = 2;
     assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)&name, 1, 0 },
@@ -352,7 +344,6 @@ static void rule_9_6_a_dataset_without_files_is_not_shared_by_files(void **state
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d = range(0, 9);
     ditto_iterator *it;
-    (void)state;
     options.global_batch = 4;
     options.num_pipelines = 2;
     options.shard = DITTO_SHARD_FILE;
@@ -374,7 +365,6 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
     ditto_dataset *files, *numbers = range(0, 4), *made[5];
     static const uint64_t rows[] = { 4, 4, 4, 3, 6 };
     ditto_iterator *it;
-    (void)state;
     text.max_bytes = 8;
     options.global_batch = 2;
     options.num_pipelines = 2;
@@ -428,7 +418,6 @@ static void rule_9_5_components_are_cut_at_the_same_rows(void **state)
     ditto_dataset *input[2] = { range(0, 100), range(1000, 1100) }, *zipped, *d;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct distribution got;
-    (void)state;
     assert_ok(ditto_dataset_zip(input, 2, &zipped));
     d = then(zipped, shuffle_by, 30);
     assert_status(ditto_strategy_iterate(s, d, &options, &got.iterator), DITTO_ERR_INVALID);
@@ -454,7 +443,6 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
     ditto_strategy *s = make_strategy(4, NULL);
     struct distribution d;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    (void)state;
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
         uint32_t per_pipeline = 4 / pipelines, first_here = first_local(s) / per_pipeline;
         struct making m = { .pipelines = pipelines, .rows = 22, .first = first_here };
@@ -492,7 +480,6 @@ static void rule_9_7_wrong_datasets_of_a_function_are_refused(void **state)
     struct making m = { .pipelines = 2, .rows = 9, .batch = 2, .differ = true };
     uint32_t first = first_local(s) / 2;
     uint64_t batch;
-    (void)state;
     options.num_pipelines = 2;
     m.first = first;
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
@@ -518,7 +505,6 @@ static void rule_9_7_wrong_datasets_of_a_function_are_refused(void **state)
 static void rule_9_4_pipelines_without_rows_give_empty_batches(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
-    (void)state;
     /* In every step replica 0 gets the only row, and pipelines 1 and 2 get none. */
     for (int64_t length = 1; length < 20; length++)
         try_point(s,

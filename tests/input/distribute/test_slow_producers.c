@@ -20,7 +20,6 @@ static ditto_status slow_map(const ditto_tensor *in, const ditto_tensor *out, di
 {
     struct held_row *held = user;
     int64_t row = *(const int64_t *)in[0].data;
-    (void)random;
     if (row == held->row && !await_sleep(&held->thread_id))
         return DITTO_ERR_USER;
     *(int64_t *)out[0].data = row;
@@ -67,7 +66,6 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     ditto_iterator *it;
     size_t length;
     char text[4000];
-    (void)state;
     assert_ok(ditto_dataset_map(source, slow_map, &held, NULL, &d));
     options.global_batch = 4;
     options.num_producers = 1;
@@ -120,7 +118,6 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     struct background b = { .strategy = s, .status = DITTO_ERR_USER };
     pthread_t thread;
     ditto_iterator *it;
-    (void)state;
     assert_ok(ditto_dataset_map(source, slow_map, &held, NULL, &d));
     options.global_batch = 4;
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
@@ -143,7 +140,6 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
 static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **state)
 {
     ditto_dataset *d = then(range(0, 1000), ditto_dataset_repeat, DITTO_REPEAT_FOREVER);
-    (void)state;
     for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC)
         for (uint32_t leaver = 0; leaver < 4; leaver++) {
             ditto_strategy *s = make_strategy(4, NULL);

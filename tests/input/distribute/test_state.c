@@ -148,7 +148,6 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
     static const uint32_t replicas[] = { 1, 2, 3, 8 };
     uint64_t random = test_seed(20260921);
     ditto_strategy *strategy[4];
-    (void)state;
     for (int i = 0; i < 4; i++)
         strategy[i] = make_strategy(replicas[i], NULL);
     for (int trial = 0; trial < test_trials(150); trial++) {
@@ -193,7 +192,6 @@ static void pipelines_continue_together(void **state)
     static const uint32_t replicas[] = { 4, 8, 4 };
     uint64_t random = test_seed(7);
     ditto_strategy *s = make_strategy(4, NULL), *wide = make_strategy(8, NULL);
-    (void)state;
     for (int trial = 0; trial < test_trials(90); trial++) {
         ditto_dataset *d = random_dataset(&random, 300, trial % 2 == 1);
         ditto_input_options options = { .struct_size = sizeof options,
@@ -228,7 +226,6 @@ static void rows_that_overlap_in_their_file_continue(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL), *other = make_strategy(2, NULL);
     int64_t numbers[302];
-    (void)state;
     for (int64_t i = 0; i < 302; i++)
         numbers[i] = i;
     char *name = temporary_bytes((const char *)numbers, sizeof numbers);
@@ -312,13 +309,11 @@ static void stay_apart(uint32_t pipelines, const char *message)
 
 static void replicas_at_different_steps_stay_apart(void **state)
 {
-    (void)state;
     stay_apart(1, "different numbers of batches");
 }
 
 static void pipelines_at_different_steps_stay_apart(void **state)
 {
-    (void)state;
     stay_apart(3, "different steps");
 }
 
@@ -331,7 +326,6 @@ static void a_pipeline_of_several_hosts_is_saved_at_one_step(void **state)
     struct record *r = make_record(n);
     void *saved;
     size_t bytes;
-    (void)state;
     r->iterator = open_at(s, d, (ditto_input_options){ .global_batch = 10 }, NULL, 0);
     r->laggard = 0;
     take_until(s, r, 5);
@@ -353,7 +347,6 @@ static void a_state_belongs_to_its_dataset(void **state)
     struct record *r = make_record(2);
     ditto_iterator *it;
     size_t bytes;
-    (void)state;
     r->iterator = open_at(s, d, options, NULL, 0);
     take_until(s, r, 3);
     char *saved = save(r->iterator, &bytes);
@@ -417,7 +410,6 @@ static void rows_that_the_source_does_not_have_are_refused(void **state)
     int32_t numbers[9] = { 0 };
     ditto_tensor array = { .data = numbers, .dtype = DITTO_I32, .rank = 1, .shape = { 9 } };
     ditto_dataset *d[2] = { range(100, 109) };
-    (void)state;
     assert_ok(ditto_dataset_from_arrays(&array, 1, &d[1]));
     for (int i = 0; i < 2; i++) {
         assert_ok(load(d[i], 0));
@@ -430,7 +422,6 @@ static void rows_that_the_source_does_not_have_are_refused(void **state)
 
 static ditto_status fail_on_7(const ditto_tensor *row, void *user, int *keep)
 {
-    (void)user;
     *keep = 1;
     return *(const int64_t *)row[0].data == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
 }
@@ -443,7 +434,6 @@ static void an_iterator_that_cannot_be_saved_returns_an_error(void **state)
     size_t bytes;
     void *saved;
     ditto_input_options options = { .struct_size = sizeof options, .global_batch = 4 };
-    (void)state;
     assert_ok(counted_up_to(100, false, &d));
     it = open_at(s, d, options, NULL, 0);
     assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_UNSUPPORTED);
@@ -472,13 +462,11 @@ struct until {
 static ditto_status until_30(void *user, void *position, const ditto_tensor *row)
 {
     struct until *u = user;
-    (void)position;
     *(int64_t *)row[0].data = u->next++;
     return u->next > 30 ? DITTO_ERR_USER : DITTO_OK;
 }
 static ditto_status until_save(void *user, void *position, void *bytes, size_t size, size_t *length)
 {
-    (void)position;
     *length = sizeof(struct until);
     if (size == sizeof(struct until))
         memcpy(bytes, user, size);
@@ -486,7 +474,6 @@ static ditto_status until_save(void *user, void *position, void *bytes, size_t s
 }
 static ditto_status until_restore(void *user, void *position, const void *bytes, size_t length)
 {
-    (void)position;
     memcpy(user, bytes, length);
     return DITTO_OK;
 }
@@ -496,7 +483,6 @@ static ditto_status until_restore(void *user, void *position, const void *bytes,
 static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **state)
 {
     ditto_strategy *s = make_strategy(1, NULL);
-    (void)state;
     for (int how = 0; how < 2; how++) {
         struct until u = { 0 };
         ditto_generator g = DITTO_GENERATOR_INIT;
@@ -537,7 +523,6 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
 static void steps_that_exist_are_there_after_a_restore(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
-    (void)state;
     for (int64_t length = 15; length < 24; length += test_trials(3) < 3 ? 3 : 1)
         for (uint64_t cut = 6; cut < 10; cut++)
             for (int how = 0; how < 4; how++) {
@@ -596,7 +581,6 @@ static void older_states_continue_if_the_rules_are_the_same(void **state)
     } kept[] = { { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_AUTO },
                  { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_DATA },
                  { of_all_rows, sizeof of_all_rows, 2, DITTO_SHARD_OFF } };
-    (void)state;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         ditto_input_options options = { .struct_size = sizeof options,
                                         .global_batch = 6,
@@ -640,7 +624,6 @@ static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void
                                     .num_pipelines = 2,
                                     .state = of_every_second_row,
                                     .state_bytes = sizeof of_every_second_row };
-    (void)state;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     assert_message("divided them row by row, as DITTO_SHARD_DATA did in an earlier version");
     options.shard = DITTO_SHARD_OFF;

@@ -109,7 +109,6 @@ static void run_stream(struct stream *s)
 static void each_item_comes_once_in_the_order_of_tickets(void **state)
 {
     static const uint32_t producers[] = { 1, 2, 3, 8, 64 }, slots[] = { 1, 2, 3, 64, 1000 };
-    (void)state;
     for (size_t p = 0; p < 5; p++)
         for (size_t k = 0; k < 5; k++) {
             struct stream s = { .queue = make_with(slots[k], producers[p]), .producers = producers[p] };
@@ -121,7 +120,6 @@ static void each_item_comes_once_in_the_order_of_tickets(void **state)
 static void any_mixture_of_calls_keeps_the_order(void **state)
 {
     uint64_t seed = test_seed(20261122);
-    (void)state;
     for (int trial = test_trials(60); trial > 0; trial--) {
         ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
         struct stream s = { .seed = seed, .claims = true };
@@ -144,7 +142,6 @@ static void a_try_returns_pending_and_a_timeout_names_the_cause(void **state)
     ditto_queue *queue = make_with(2, 1);
     ditto_queue_item got;
     uint64_t ticket;
-    (void)state;
     assert_status(ditto_queue_get(queue, 0, &got), DITTO_PENDING);
     assert_status(ditto_queue_get(queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_message("ticket 0, which no producer has claimed");
@@ -168,7 +165,6 @@ static void the_limit_counts_all_bytes_in_use(void **state)
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
     uint64_t ticket;
-    (void)state;
     options.max_bytes = 100;
     options.num_producers = 2;
     ditto_queue *queue = make(&options);
@@ -218,7 +214,6 @@ static void claimed_bytes_never_exceed_the_limit(void **state)
     struct stream s = { .producers = 8, .items = (uint64_t)test_trials(2000), .max_bytes = 1000 };
     pthread_t thread[8];
     struct producer producer[8];
-    (void)state;
     options.num_producers = 8;
     options.max_bytes = s.max_bytes;
     options.num_slots = 4;
@@ -245,7 +240,6 @@ static void the_consumer_owns_the_payload_until_its_next_get(void **state)
     ditto_queue_item got;
     uint64_t ticket;
     void *payload;
-    (void)state;
     options.payload_bytes = 100;
     options.num_slots = 2;
     options.max_bytes = 200;
@@ -276,7 +270,6 @@ static void waits_are_counted_on_both_sides(void **state)
     struct blocked b = { .queue = make_with(1, 2), .puts = true, .producer = 1 };
     ditto_queue_counters stats = DITTO_QUEUE_COUNTERS_INIT;
     ditto_queue_item got;
-    (void)state;
     assert_status(ditto_queue_get(b.queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_ok(ditto_queue_put(b.queue, 0, NULL, 3, 0));
     begin_blocked(&b, 1);
@@ -310,7 +303,6 @@ static void wrong_options_are_refused(void **state)
     const ditto_queue_options init = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_options o;
     ditto_queue *queue;
-    (void)state;
     assert_status(ditto_queue_create(NULL, NULL), DITTO_ERR_INVALID);
     o = init, o.struct_size = 0;
     refuse(o, DITTO_ERR_INVALID, "struct_size");
@@ -334,7 +326,6 @@ static void wrong_options_are_refused(void **state)
 static void an_explicit_spin_time_of_0_us_means_no_spinning(void **state)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
-    (void)state;
     options.has_spin_us = 1;
     ditto_queue *queue = make(&options);
     assert_true(queue->wait_policy.spin_ns == 0 && queue->wait_policy.yield_ns == 0);
@@ -355,7 +346,6 @@ static void wrong_arguments_are_refused(void **state)
     ditto_queue_item got;
     ditto_queue_counters stats = DITTO_QUEUE_COUNTERS_INIT;
     uint64_t ticket;
-    (void)state;
     assert_status(ditto_queue_put(NULL, 0, NULL, 0, 0), DITTO_ERR_INVALID);
     assert_status(ditto_queue_claim(NULL, 0, 0, 0, &ticket, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_claim(queue, 0, 0, 0, NULL, NULL), DITTO_ERR_INVALID);

@@ -11,7 +11,6 @@
 /* The consumer waits in an empty queue. Then two producers wait in a full one. */
 static void closing_wakes_all_waiting_threads(void **state)
 {
-    (void)state;
     for (uint32_t puts = 0; puts <= 2; puts += 2) {
         uint32_t waiting = puts == 0 ? 1 : puts;
         ditto_queue *queue = make_with(1, 3);
@@ -45,7 +44,6 @@ static void items_claimed_before_closing_are_delivered(void **state)
     ditto_queue *queue = make_with(8, 1);
     ditto_queue_item got;
     uint64_t ticket, other;
-    (void)state;
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
     assert_ok(ditto_queue_put(queue, 0, number(2), 0, 0));
     assert_ok(ditto_queue_close(queue));
@@ -82,7 +80,6 @@ static void *close_soon(void *argument)
 static void a_put_that_races_with_closing_is_delivered_or_refused(void **state)
 {
     uint64_t seed = test_seed(7);
-    (void)state;
     for (int trial = test_trials(150); trial > 0; trial--) {
         struct stream s = { .producers = 1 + (uint32_t)trial % 3, .seed = test_random(&seed) };
         pthread_t thread[4];
@@ -184,7 +181,6 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
 
 static void no_item_comes_twice_if_closing_races_with_a_put(void **state)
 {
-    (void)state;
 #if SINGLE_STEPS
     bool put_was_held = true;
     unsigned long combinations = 0;
@@ -201,7 +197,6 @@ static void no_item_comes_twice_if_closing_races_with_a_put(void **state)
 
 static void a_failure_comes_after_all_items_before_it_and_stays(void **state)
 {
-    (void)state;
     for (uint64_t k = 0; k < 6; k++) {
         ditto_queue *queue = make_with(8, 3);
         ditto_queue_item got;
@@ -238,7 +233,6 @@ static void a_failure_wakes_producers_that_wait_for_a_slot(void **state)
     ditto_queue *queue = make_with(1, 3);
     static struct blocked b[2]; /* static, for the same reason */
     uint64_t ticket;
-    (void)state;
     for (uint32_t i = 0; i < 2; i++)
         b[i] = (struct blocked){ .queue = queue, .puts = true, .producer = i + 1 };
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
@@ -255,7 +249,6 @@ static void tickets_of_a_producer_that_has_exited_are_marked(void **state)
     ditto_queue *queue = make_with(8, 2);
     ditto_queue_item got;
     uint64_t ticket[3];
-    (void)state;
     assert_ok(ditto_queue_fail(queue, 0, DITTO_ALL_TICKETS, DITTO_ERR_PEER_STOPPED,
                                "it has exited")); /* it holds no ticket */
     assert_ok(ditto_queue_claim(queue, 1, 0, 0, &ticket[0], NULL));
@@ -281,7 +274,6 @@ static void items_that_are_left_are_dropped_once(void **state)
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
     uint64_t sum = 0, ticket;
-    (void)state;
     options.drop = count_drop;
     options.drop_user = &sum;
     ditto_queue *queue = make(&options);

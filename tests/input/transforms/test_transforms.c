@@ -15,7 +15,6 @@ static ditto_dataset *joined(ditto_status (*join)(ditto_dataset *const *, uint32
 static void ranges_count_up_and_down(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     assert_ok(ditto_dataset_from_range(3, 10, 3, &d));
     assert_rows(d, 3, 6, 9);
     assert_ok(ditto_dataset_destroy(d));
@@ -34,7 +33,6 @@ static void ranges_count_up_and_down(void **state)
 static void rows_are_repeated_skipped_taken_and_sharded(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     d = then(range(0, 3), ditto_dataset_repeat, 2);
     assert_rows(d, 0, 1, 2, 0, 1, 2);
     d = then(then(d, ditto_dataset_skip, 2), ditto_dataset_take, 3);
@@ -51,7 +49,6 @@ static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
 {
     ditto_dataset *batched = then(range(0, 20), batch_of, 3), *d, *flat;
     ditto_element_spec spec;
-    (void)state;
     assert_ok(ditto_dataset_take(batched, 2, &d));
     assert_rows(d, 0, 1, 2, 3, 4, 5);
     assert_ok(ditto_dataset_destroy(d));
@@ -84,7 +81,6 @@ static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
 static void several_datasets_become_one(void **state)
 {
     ditto_dataset *inputs[5], *d;
-    (void)state;
     d = joined(ditto_dataset_concatenate, range(0, 3), range(10, 12));
     assert_rows(d, 0, 1, 2, 10, 11);
     assert_ok(ditto_dataset_destroy(d));
@@ -105,8 +101,6 @@ static void several_datasets_become_one(void **state)
 static ditto_status sum_both(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                              void *user)
 {
-    (void)random;
-    (void)user;
     *(int64_t *)out[0].data = 100 * *(const int64_t *)in[0].data + *(const int64_t *)in[1].data;
     return DITTO_OK;
 }
@@ -116,7 +110,6 @@ static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(voi
     ditto_map_options one = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_I64 };
     ditto_element_spec spec;
-    (void)state;
     one.row = &scalar;
     one.num_components = 1;
     for (int longer = 0; longer < 2; longer++) {
@@ -135,7 +128,6 @@ static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(voi
 static void filters_keep_the_rows_that_they_accept(void **state)
 {
     ditto_dataset *d = then(range(0, 10), keep_residues, 3);
-    (void)state;
     assert_rows(d, 1, 2, 4, 5, 7, 8);
     assert_ok(ditto_dataset_destroy(d));
     static struct rows rows;
@@ -160,7 +152,6 @@ static void random_maps_depend_on_seed_row_and_pass_alone(void **state)
     static struct rows first, again, other;
     ditto_dataset *d = then(range(0, 1000), add_noise, 5), *seed_6 = then(range(0, 1000), add_noise, 6),
                   *front = then(then(range(0, 1000), add_noise, 5), ditto_dataset_take, 10);
-    (void)state;
     assert_ok(list_rows(d, 0, &first));
     assert_ok(list_rows(d, 0, &again));
     assert_memory_equal(first.row, again.row, 1000 * sizeof(int64_t));
@@ -181,7 +172,6 @@ static void a_repeated_dataset_uses_its_own_passes(void **state)
 {
     static struct rows once, twice;
     ditto_dataset *d = then(range(0, 100), shuffle_by, 0), *repeated;
-    (void)state;
     assert_ok(ditto_dataset_repeat(d, 2, &repeated));
     for (uint64_t pass = 0; pass < 4; pass++) {
         assert_ok(list_rows(d, pass, &once));
@@ -196,8 +186,6 @@ static void a_repeated_dataset_uses_its_own_passes(void **state)
 static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *user)
 {
-    (void)random;
-    (void)user;
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data + 100;
     return DITTO_OK;
 }
@@ -208,7 +196,6 @@ static void rows_before_one_that_fails_are_reduced(void **state)
 {
     static struct rows rows;
     ditto_dataset *d = range(0, 10), *failing, *mapped, *filtered;
-    (void)state;
     assert_ok(ditto_dataset_map(d, fail_on_row, (void *)7, NULL, &failing));
     assert_ok(ditto_dataset_map(failing, add_hundred, NULL, NULL, &mapped));
     assert_ok(keep_residues(mapped, 103, &filtered)); /* drops the row 103 */
@@ -234,7 +221,6 @@ static void a_row_that_no_memory_holds_is_refused(void **state)
                             { .dtype = DITTO_U8, .rank = 1, .shape = { 128 } } };
     ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
     ditto_dataset *d = range(0, 3), *mapped;
-    (void)state;
     options.row = row;
     options.num_components = 3;
     assert_ok(ditto_dataset_map(d, fail_on_row, NULL, &options, &mapped));
@@ -247,7 +233,6 @@ static void a_row_that_no_memory_holds_is_refused(void **state)
 static void a_shuffle_without_limit_reaches_every_order(void **state)
 {
     unsigned seen[24] = { 0 };
-    (void)state;
     ditto_dataset *d = then(range(0, 4), shuffle_by, 0);
     static struct rows rows;
     for (uint64_t pass = 0; pass < 24000; pass++) {
@@ -276,7 +261,6 @@ struct failing {
 };
 static ditto_status fail_open(void *user, uint64_t pass, void **position)
 {
-    (void)pass;
     ((struct failing *)user)->opened++;
     *position = calloc(1, sizeof(int64_t));
     return DITTO_OK;
@@ -311,7 +295,6 @@ static void a_generator_that_fails_loses_no_row_before_it(void **state)
 {
     static struct rows rows;
     struct failing f = { .at = 10000, .with = DITTO_ERR_USER };
-    (void)state;
     for (int kind = 0; kind < 5; kind++) {
         ditto_dataset *d = failing_generator(&f);
         if (kind == 1)
@@ -337,9 +320,6 @@ static void a_generator_that_fails_loses_no_row_before_it(void **state)
 
 static ditto_status refuse_open(void *user, uint64_t pass, void **position)
 {
-    (void)user;
-    (void)pass;
-    (void)position;
     return DITTO_ERR_USER;
 }
 
@@ -348,7 +328,6 @@ static void an_input_that_cannot_be_opened_fails_after_the_rows_of_those_before_
     static struct rows rows;
     ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_dataset *bad, *inputs[2], *d;
-    (void)state;
     g.open = refuse_open;
     g.next = fail_next;
     assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &bad));
@@ -366,14 +345,11 @@ static void an_input_that_cannot_be_opened_fails_after_the_rows_of_those_before_
 static ditto_status fail_on_500(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *user)
 {
-    (void)random;
-    (void)user;
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
     return *(const int64_t *)in[0].data == 500 ? DITTO_ERR_CORRUPT : DITTO_OK;
 }
 static ditto_status refuse_500(const ditto_tensor *row, void *user, int *keep)
 {
-    (void)user;
     *keep = 1;
     return *(const int64_t *)row[0].data == 500 ? DITTO_ERR_USER : DITTO_OK;
 }
@@ -382,7 +358,6 @@ static void a_function_that_fails_is_named_with_the_row(void **state)
 {
     static struct rows rows;
     ditto_dataset *d, *source = range(0, 1000), *filtered;
-    (void)state;
     assert_ok(ditto_dataset_map(source, fail_on_500, NULL, NULL, &d));
     assert_status(list_rows(d, 0, &rows), DITTO_ERR_CORRUPT);
     assert_message("a map returned DITTO_ERR_CORRUPT on row 500 of a range");
@@ -406,7 +381,6 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     ditto_map_options map = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor deep = { .dtype = DITTO_F32, .rank = DITTO_MAX_RANK };
     ditto_generator g = DITTO_GENERATOR_INIT;
-    (void)state;
     assert_status(ditto_dataset_shuffle(batched, NULL, &out), DITTO_ERR_UNSUPPORTED);
     assert_status(ditto_dataset_filter(batched, refuse_500, NULL, &out), DITTO_ERR_UNSUPPORTED);
     assert_message("filter after batch");
@@ -447,21 +421,18 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
 
 static ditto_status count_a_row(const ditto_tensor *row, void *user)
 {
-    (void)row;
     ++*(int *)user;
     return DITTO_OK;
 }
 
 static ditto_status write_nothing(void *user, void *position, const ditto_tensor *row)
 {
-    (void)user, (void)position, (void)row;
     return DITTO_OK;
 }
 
 static ditto_status forget_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                void *user)
 {
-    (void)in, (void)random, (void)user;
     *(unsigned char *)out[0].data = 1;
     return DITTO_OK;
 }
@@ -476,7 +447,6 @@ static void a_row_that_is_larger_than_any_memory_is_refused(void **state)
     ditto_map_options map = DITTO_MAP_OPTIONS_INIT;
     ditto_dataset *d, *small;
     int rows = 0;
-    (void)state;
     g.next = write_nothing;
     map.row = &(ditto_tensor){ .dtype = DITTO_U8 };
     map.num_components = 1;
@@ -491,7 +461,6 @@ static void a_row_that_is_larger_than_any_memory_is_refused(void **state)
 static void a_chain_of_datasets_has_a_limit(void **state)
 {
     ditto_dataset *d = range(0, 2), *more;
-    (void)state;
     for (int i = 1; i < 1000; i++)
         d = then(d, ditto_dataset_skip, 0);
     assert_rows(d, 0, 1);

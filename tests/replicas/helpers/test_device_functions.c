@@ -32,14 +32,12 @@ static ditto_status in_order(uint32_t device, void *argument)
 
 static ditto_status do_nothing(uint32_t device, void *argument)
 {
-    (void)device, (void)argument;
     return DITTO_OK;
 }
 
 static ditto_status after_all_functions(size_t begin, size_t end, uint32_t device, void *argument)
 {
     struct order *o = argument;
-    (void)begin, (void)end;
     if (o->next[device] != 300) /* the functions of a device run before its part of a loop */
         atomic_fetch_add(&o->wrong, 1);
     return DITTO_OK;
@@ -68,7 +66,6 @@ static ditto_status post_many(ditto_replica *self, void *argument)
 
 static void functions_of_a_device_run_in_order_and_before_loops(void **state)
 {
-    (void)state;
     for (uint32_t devices = 1; devices <= 8; devices += devices < 3 ? 1 : 5) {
         struct order o = { 0 };
         ditto_strategy *s = make_wide_strategy(1, devices, NULL);
@@ -93,7 +90,6 @@ struct leaving {
 static ditto_status until_released(uint32_t device, void *argument)
 {
     struct leaving *l = argument;
-    (void)device;
     atomic_fetch_add(&l->begun, 1);
     for (int i = 0; i < 120000 && !atomic_load(&l->stop_noticed); i++)
         sleep_ms(1);
@@ -105,7 +101,6 @@ static ditto_status until_released(uint32_t device, void *argument)
 static ditto_status count_runs(uint32_t device, void *argument)
 {
     struct leaving *l = argument;
-    (void)device;
     atomic_fetch_add(&l->ran, 1);
     return DITTO_OK;
 }
@@ -130,7 +125,6 @@ static void a_failing_leader_reports_at_once_and_waits_for_functions_that_have_b
 {
     struct leaving l = { 0 };
     ditto_strategy *s = make_wide_strategy(2, 2, NULL);
-    (void)state;
     assert_status(ditto_strategy_run(s, leave_without_joining, &l), DITTO_ERR_USER);
     assert_int_equal(ditto_last_error()->user_code, 1);
     assert_int_equal(l.other_status, DITTO_ERR_PEER_STOPPED);
@@ -143,7 +137,6 @@ static void a_failing_leader_reports_at_once_and_waits_for_functions_that_have_b
 
 static ditto_status fail_late(uint32_t device, void *may_fail)
 {
-    (void)device;
     for (int i = 0; i < 120000 && !atomic_load((_Atomic bool *)may_fail); i++)
         sleep_ms(1);
     return ditto_fail(NULL, 9, "the user's own");
@@ -190,7 +183,6 @@ static void placing_a_tensor_leaves_errors_of_functions_to_join(void **state)
 {
     static const ditto_replica_fn functions[] = { assign_beside_a_failure, assign_after_a_failure };
     ditto_strategy *s = make_wide_strategy(1, 3, NULL);
-    (void)state;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         struct report report = { 0 };
         ditto_status status = ditto_strategy_run(s, functions[i], &report);
@@ -228,7 +220,6 @@ static void a_child_that_forked_inside_a_run_gets_FORKED(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *s = make_wide_strategy(1, 2, NULL);
-    (void)state;
     run_all(s, fork_inside, &report, &report);
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -253,7 +244,6 @@ static void a_caller_that_waits_too_long_for_its_helper_stops_the_run(void **sta
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct leaving l = { 0 };
-    (void)state;
     options.run_timeout_ms = 50;
     ditto_strategy *s = make_wide_strategy(2, 2, &options);
     assert_status(ditto_strategy_run(s, wait_as_replica_0, &l), DITTO_ERR_TIMED_OUT);

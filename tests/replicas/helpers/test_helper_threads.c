@@ -47,7 +47,6 @@ static void await_earlier_threads(void)
 static void helpers_are_pinned_and_end_with_the_strategy(void **state)
 {
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    (void)state;
     await_earlier_threads();
     long before = count_threads();
     ditto_strategy *s = make_wide_strategy(2, 3, NULL);
@@ -83,7 +82,6 @@ static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *here;
     ditto_strategy *s;
-    (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_destroy(here));
@@ -104,12 +102,10 @@ struct hooked {
 };
 static void started(uint32_t replica, void *user)
 {
-    (void)replica;
     atomic_fetch_add(&((struct hooked *)user)->started, 1);
 }
 static void stopped(uint32_t replica, void *user)
 {
-    (void)replica;
     atomic_fetch_add(&((struct hooked *)user)->stopped, 1);
 }
 
@@ -117,7 +113,6 @@ static void hooks_are_called_for_helpers_too(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct hooked h = { 0 };
-    (void)state;
     options.thread_start = started;
     options.thread_stop = stopped;
     options.thread_user = &h;
@@ -139,7 +134,6 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     ditto_strategy *one, *other;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
-    (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_pu(here, 0, &first));
@@ -220,7 +214,6 @@ static void two_strategies_work_side_by_side(void **state)
     struct side side[2] = { 0 };
     ditto_topology *here;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     for (uint32_t i = 0; i < 2; i++) {
@@ -261,7 +254,6 @@ static void without_pinning_threads_are_not_bound(void **state)
     struct mask_check m = { 0 };
     cpu_set_t caller_cpus;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    (void)state;
     sched_getaffinity(0, sizeof caller_cpus, &caller_cpus);
     options.pin = DITTO_PIN_NONE;
     await_earlier_threads();
@@ -285,7 +277,6 @@ struct stuck {
 static ditto_status stay(uint32_t device, void *argument)
 {
     struct stuck *stuck = argument;
-    (void)device;
     atomic_store(&stuck->has_begun, 1);
     while (!atomic_load(&stuck->release))
         sleep_ms(1);
@@ -326,7 +317,6 @@ static int return_after_the_time_limit(void *unused)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static struct stuck stuck;
     long before = count_threads();
-    (void)unused;
     ditto_strategy *s = run_into_a_stuck_helper(2, &options, &stuck);
     REQUIRE(s != NULL);
     REQUIRE(strstr(ditto_last_error()->message, "had not returned: 1") != NULL);
@@ -340,7 +330,6 @@ static int return_after_the_time_limit(void *unused)
 
 static void a_poisoned_strategy_is_destroyed_after_its_stuck_helper_returns(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(return_after_the_time_limit, NULL, 240), 0);
 }
 
@@ -351,7 +340,6 @@ static int give_up_on_a_helper(void *unused)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static struct stuck stuck;
     static struct hooked hooked;
-    (void)unused;
     options.thread_start = started;
     options.thread_stop = stopped;
     options.thread_user = &hooked;
@@ -368,7 +356,6 @@ static int give_up_on_a_helper(void *unused)
 
 static void threads_of_a_poisoned_strategy_end_when_they_return(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(give_up_on_a_helper, NULL, 240), 0);
 }
 
@@ -384,7 +371,6 @@ static int destroy_in_child(void *argument)
 static void a_child_process_destroys_a_strategy_with_helpers(void **state)
 {
     ditto_strategy *s = make_wide_strategy(2, 2, NULL);
-    (void)state;
     assert_int_equal(in_child(destroy_in_child, s, 60), 0);
     assert_ok(ditto_strategy_destroy(s));
 }

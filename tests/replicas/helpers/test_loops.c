@@ -68,7 +68,6 @@ static ditto_status try_loops(ditto_replica *self, void *argument)
 static void every_index_runs_once_with_both_schedules(void **state)
 {
     static const uint32_t devices[] = { 1, 2, 3, 8 };
-    (void)state;
     uint64_t seed = test_seed(11);
     for (uint32_t n = 1; n <= 3; n += 2)
         for (size_t k = 0; k < 4; k++) {
@@ -102,7 +101,6 @@ static ditto_status fail_there(uint32_t device, void *argument)
 
 static ditto_status fail_piece(size_t begin, size_t end, uint32_t device, void *argument)
 {
-    (void)begin, (void)end;
     return fail_there(device, argument);
 }
 
@@ -128,7 +126,6 @@ static ditto_status run_failing(ditto_replica *self, void *argument)
 
 static void a_failing_function_stops_the_run_like_a_leader(void **state)
 {
-    (void)state;
     for (int shape = 0; shape < 4; shape++)
         for (uint32_t devices = 1; devices <= 3; devices++)
             for (uint32_t where = 0; where < devices; where++) {
@@ -177,7 +174,6 @@ struct stopped {
 static ditto_status slow_piece(size_t begin, size_t end, uint32_t device, void *argument)
 {
     struct stopped *p = argument;
-    (void)begin, (void)end, (void)device;
     atomic_fetch_add(&p->started, 1);
     nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
     atomic_fetch_add(&p->finished, 1);
@@ -201,7 +197,6 @@ static void a_stop_ends_a_loop_and_waits_for_pieces_that_have_begun(void **state
 {
     struct stopped p = { 0 };
     ditto_strategy *s = make_wide_strategy(2, 3, NULL);
-    (void)state;
     assert_status(ditto_strategy_run(s, loop_until_stopped, &p), DITTO_ERR_USER);
     assert_int_equal(p.status, DITTO_ERR_PEER_STOPPED);
     assert_int_equal(p.unfinished, 0);
@@ -223,7 +218,6 @@ struct refused {
 
 static ditto_status count_run(ditto_replica *self, void *argument)
 {
-    (void)self;
     atomic_fetch_add(&((struct refused *)argument)->runs, 1);
     return DITTO_OK;
 }
@@ -233,7 +227,6 @@ static ditto_status nest(size_t begin, size_t end, uint32_t device, void *argume
     struct refused *r = argument;
     float value = 1;
     void *memory;
-    (void)begin, (void)end, (void)device;
     EXPECT(&r->report,
            ditto_parallel_for(r->self[0], nest, r, 0, 9, 1, DITTO_SCHEDULE_STATIC) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, strstr(ditto_last_error()->message, "loops do not nest") != NULL);
@@ -278,7 +271,6 @@ static ditto_status try_refused(ditto_replica *self, void *argument)
 static void nesting_and_foreign_handles_are_refused(void **state)
 {
     struct refused r = { 0 };
-    (void)state;
     r.strategy = make_wide_strategy(2, 2, NULL);
     run_all(r.strategy, try_refused, &r, &r.report);
     assert_int_equal(r.runs, 0);

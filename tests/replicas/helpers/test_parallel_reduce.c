@@ -70,7 +70,6 @@ static ditto_status try_sums(ditto_replica *self, void *argument)
 static void a_sum_has_the_same_bits_with_any_number_of_devices(void **state)
 {
     uint64_t random = test_seed(23);
-    (void)state;
     for (size_t i = 0; i < VALUES; i++)
         values[i] = (float)(test_random(&random) % 1000003) / 977;
     for (uint32_t n = 1; n <= 3; n += 2)
@@ -86,8 +85,6 @@ static void a_sum_has_the_same_bits_with_any_number_of_devices(void **state)
 static ditto_status largest(size_t begin, size_t end, uint32_t device, void *partial, void *user)
 {
     double *out = partial;
-    (void)device;
-    (void)user;
     for (size_t k = 0; k < WIDE; k++) {
         out[k] = -INFINITY;
         for (size_t i = begin; i < end; i++)
@@ -111,7 +108,6 @@ static ditto_status try_wide(ditto_replica *self, void *argument)
 
 static void large_contributions_are_combined_elementwise(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < 4; k++) {
         struct sums s = { .devices = device_counts[k] };
         ditto_strategy *strategy = make_wide_strategy(1, device_counts[k], NULL);
@@ -122,9 +118,6 @@ static void large_contributions_are_combined_elementwise(void **state)
 
 static ditto_status fail_part(size_t begin, size_t end, uint32_t device, void *partial, void *user)
 {
-    (void)end;
-    (void)device;
-    (void)user;
     *(float *)partial = 0;
     return begin == 2 ? ditto_fail(NULL, 8, "part %zu has failed", begin) : DITTO_OK;
 }
@@ -141,7 +134,6 @@ struct stopping {
 
 static ditto_status wait_for_stop(struct stopping *s)
 {
-    (void)s;
     sleep_ms(1); /* so that MANY calls would take minutes */
     return DITTO_OK;
 }
@@ -149,7 +141,6 @@ static ditto_status wait_for_stop(struct stopping *s)
 static ditto_status slow_index(size_t begin, size_t end, uint32_t device, void *user)
 {
     struct stopping *s = user;
-    (void)begin, (void)end, (void)device;
     atomic_store(&s->begun, 1);
     atomic_fetch_add(&s->indices, 1);
     return wait_for_stop(s);
@@ -158,7 +149,6 @@ static ditto_status slow_index(size_t begin, size_t end, uint32_t device, void *
 static ditto_status slow_part(size_t begin, size_t end, uint32_t device, void *partial, void *user)
 {
     struct stopping *s = user;
-    (void)begin, (void)end, (void)device;
     *(float *)partial = 0;
     atomic_fetch_add(&s->parts, 1);
     return wait_for_stop(s);
@@ -181,7 +171,6 @@ static ditto_status stop_loops(ditto_replica *self, void *argument)
 
 static void a_stop_ends_both_loops_between_two_calls(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < 3; k++) {
         struct stopping s = { 0 };
         ditto_strategy *strategy = make_wide_strategy(2, device_counts[k], NULL);
@@ -228,7 +217,6 @@ static ditto_status try_refused(ditto_replica *self, void *argument)
 
 static void wrong_arguments_are_refused_and_errors_returned(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < 4; k++) {
         struct sums s = { .devices = device_counts[k] };
         ditto_strategy *strategy = make_wide_strategy(1, device_counts[k], NULL);

@@ -10,21 +10,18 @@ static char root[SCRATCH_NAME];
 
 static int make_root(void **state)
 {
-    (void)state;
     return mkdtemp(scratch_name(root, "cgroup")) == NULL;
 }
 
 static int remove_root(void **state)
 {
     char command[256];
-    (void)state;
     snprintf(command, sizeof command, "rm -rf %s", root);
     return system(command);
 }
 
 static void the_least_quota_of_all_ancestors_holds_in_version_2(void **state)
 {
-    (void)state;
     put_file(root, "/proc/self/cgroup", "0::/user.slice/job.scope/leaf\n");
     put_file(root, "/proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n");
     put_file(root, "/sys/fs/cgroup/user.slice/job.scope/leaf/cpu.max", "max 100000\n");
@@ -35,7 +32,6 @@ static void the_least_quota_of_all_ancestors_holds_in_version_2(void **state)
 
 static void the_quota_of_version_1_is_read(void **state)
 {
-    (void)state;
     put_file(root, "/proc/self/cgroup", "4:memory:/a\n3:cpu,cpuacct:/a/b\n");
     put_file(root, "/proc/self/mountinfo",
              "31 20 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n");
@@ -48,7 +44,6 @@ static void the_quota_of_version_1_is_read(void **state)
 
 static void a_container_sees_only_its_part_of_the_tree(void **state)
 {
-    (void)state;
     put_file(root, "/proc/self/cgroup", "0::/docker/0123/inner\n");
     put_file(root, "/proc/self/mountinfo", "30 20 0:26 /docker/0123 /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
     put_file(root, "/sys/fs/cgroup/cpu.max", "50000 100000\n");
@@ -58,7 +53,6 @@ static void a_container_sees_only_its_part_of_the_tree(void **state)
 
 static void no_cgroup_and_broken_files_mean_no_limit(void **state)
 {
-    (void)state;
     assert_true(dti_cgroup_cpu_quota(root) == 0);
     put_file(root, "/proc/self/cgroup", "rubbish\n0::\n::\n");
     put_file(root, "/proc/self/mountinfo", "rubbish\n - \n1 2 - cgroup2\n");

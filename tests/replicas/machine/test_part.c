@@ -15,7 +15,6 @@ static const char *const variables[] = { "DITTO_PART",      "OMPI_COMM_WORLD_LOC
 
 static int clear_environment(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         unsetenv(variables[i]);
     return 0;
@@ -68,7 +67,6 @@ static void launchers_say_how_many_processes_they_have_started(void **state)
         { "DITTO_PART=1/2 MPI_LOCALRANKID=2 MPI_LOCALNRANKS=3", 1, 2 },
         { "DITTO_PART=0/1 MPI_LOCALRANKID=2 MPI_LOCALNRANKS=3", 0, 1 },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         struct dti_part part;
         set_environment(expected[i].environment);
@@ -82,7 +80,6 @@ static void launchers_say_how_many_processes_they_have_started(void **state)
 static void a_wrong_part_is_an_error(void **state)
 {
     static const char *const wrong[] = { "", "1", "2/2", "-1/2", "1/", "/2", "a/b", "1/2/3", "0/0", "OFF" };
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ditto_strategy *strategy = NULL;
         clear_environment(NULL);
@@ -120,7 +117,6 @@ static uint32_t check_part(const ditto_topology *t, uint32_t index, uint32_t par
 
 static void parts_are_disjoint_and_have_whole_cores_if_there_are_enough(void **state)
 {
-    (void)state;
     for (int m = 0; m < MACHINES; m++) {
         ditto_topology *t = machine_topology(m);
         uint32_t most = t->counts.pus + 3;
@@ -140,7 +136,6 @@ static void parts_are_disjoint_and_have_whole_cores_if_there_are_enough(void **s
 static void two_parts_of_a_server_are_its_sockets(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SERVER);
-    (void)state;
     for (uint32_t index = 0; index < 2; index++) {
         struct dti_mask pus;
         dti_part_choose(t, &(struct dti_part){ .index = index, .parts = 2 }, &pus);
@@ -181,7 +176,6 @@ static ditto_topology_counts count_machine(ditto_switch part)
 
 static void processes_of_one_machine_put_their_replicas_on_different_pus(void **state)
 {
-    (void)state;
     clear_environment(NULL);
     ditto_topology_counts whole = count_machine(DITTO_SWITCH_DEFAULT);
     struct dti_mask taken;
@@ -210,7 +204,6 @@ static void options_and_environment_take_all_pus(void **state)
 {
     ditto_strategy_options off = DITTO_STRATEGY_OPTIONS_INIT, lists = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
-    (void)state;
     set_environment("");
     ditto_strategy_options usual = DITTO_STRATEGY_OPTIONS_INIT;
     uint32_t first = pu_of_strategy(&usual, 1);
@@ -245,7 +238,6 @@ static int bound_by_the_launcher(void *argument)
 
 static void pus_that_a_launcher_has_divided_are_not_divided_again(void **state)
 {
-    (void)state;
     clear_environment(NULL);
     ditto_topology_counts whole = count_machine(DITTO_SWITCH_DEFAULT);
     if (whole.pus < 2)
@@ -256,7 +248,6 @@ static void pus_that_a_launcher_has_divided_are_not_divided_again(void **state)
 
 static ditto_status meet(ditto_replica *self, void *unused)
 {
-    (void)unused;
     for (int i = 0; i < 100; i++)
         DITTO_TRY(ditto_barrier(self, NULL));
     return DITTO_OK;
@@ -265,7 +256,6 @@ static ditto_status meet(ditto_replica *self, void *unused)
 static void more_processes_than_pus_share_them_and_let_others_run(void **state)
 {
     char text[4000];
-    (void)state;
     clear_environment(NULL);
     ditto_topology_counts whole = count_machine(DITTO_SWITCH_DEFAULT);
     char environment[100];

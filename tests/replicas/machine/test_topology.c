@@ -12,7 +12,6 @@ static void a_machine_is_counted(void **state)
 {
     ditto_topology *topology = machine_part("pack:2 [numa] core:4 pu:2", NULL);
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_count(topology, &counts));
     assert_int_equal(counts.packages, 2);
     assert_int_equal(counts.numa_nodes, 2);
@@ -44,7 +43,6 @@ static void pus_are_listed_in_the_order_of_the_mesh(void **state)
     ditto_topology *t = machine_topology(MACHINE_SERVER);
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_pu pu;
-    (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 64, 2 }), sizeof counts.mesh);
     assert_int_equal(pu_at(t, 0).number, 0);
@@ -62,7 +60,6 @@ static void a_topology_may_be_a_part_of_a_machine(void **state)
     ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "8-12,16,31");
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.pus, 7);
     assert_int_equal(counts.machine_pus, 32);
@@ -87,7 +84,6 @@ static void a_topology_may_be_a_part_of_a_machine(void **state)
 static void sets_of_numbers_are_written_as_they_are_read(void **state)
 {
     static const char *const lists[] = { "0", "0-3", "1,3,5", "0-1,63-64,8191", "4094-4097" };
-    (void)state;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         struct dti_mask mask;
         char text[64];
@@ -101,7 +97,6 @@ static void sets_of_numbers_are_written_as_they_are_read(void **state)
 static void a_node_without_memory_gets_it_from_the_nearest(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_MEMORYLESS);
-    (void)state;
     assert_int_equal(node_at(t, 0).kind, DITTO_NODE_ORDINARY);
     assert_int_equal(node_at(t, 1).kind, DITTO_NODE_MEMORYLESS);
     assert_int_equal(node_at(t, 2).kind, DITTO_NODE_ORDINARY);
@@ -117,7 +112,6 @@ static void nodes_without_pus_are_not_counted(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_CPULESS);
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.numa_nodes, 1);
     assert_int_equal(counts.machine_nodes, 2);
@@ -137,7 +131,6 @@ static void caches_are_read_with_the_number_of_their_pus(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_AMD);
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.llcs, 24);
     const struct dti_cache *cache = t->pus[17].cache;
@@ -161,7 +154,6 @@ static void nodes_are_ordered_by_distance_within_packages(void **state)
     struct dti_pu pus[4];
     ditto_node nodes[4] = { 0 };
     ditto_topology t = { .pus = pus, .nodes = nodes, .apart = (uint32_t *)(uintptr_t)distance };
-    (void)state;
     t.counts.machine_nodes = 4;
     for (uint32_t i = 0; i < 4; i++)
         raw[i] = (struct dti_raw_pu){
@@ -206,7 +198,6 @@ static void ordinary_memory_goes_before_hbm_of_a_lower_number(void **state)
 {
     ditto_topology *t = changed_recording("hbm.xml", "<object type=\"NUMANode\" os_index=\"0\"",
                                           "<object type=\"NUMANode\" subtype=\"HBM\" os_index=\"0\"");
-    (void)state;
     assert_int_equal(pu_at(t, 0).numa_node, 1);
     assert_int_equal(node_at(t, 0).kind, DITTO_NODE_CPULESS);
     assert_ok(ditto_topology_destroy(t));
@@ -217,7 +208,6 @@ static void ordinary_memory_goes_before_hbm_of_a_lower_number(void **state)
 static void without_distances_the_nearest_node_is_in_the_same_package(void **state)
 {
     ditto_topology *t = changed_recording("memoryless.xml", "NUMALatency", "NoSuchName");
-    (void)state;
     assert_int_equal(t->distance[2], 0);
     assert_int_equal(pu_at(t, 2).numa_node, 1);
     assert_int_equal(pu_at(t, 2).memory_node, 2);
@@ -229,7 +219,6 @@ static void pus_that_a_recording_does_not_allow_are_left_out(void **state)
     ditto_topology *t = changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"",
                                           "allowed_cpuset=\"0x00000007\"");
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.pus, 3);
     assert_int_equal(counts.cpuset_pus, 3);
@@ -242,7 +231,6 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
     /* This machine has no caches. Each node has two packages, which share no last-level cache. */
     ditto_topology *t = machine_part("numa:2 pack:2 core:2 pu:1", NULL);
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.packages, 4);
     assert_int_equal(counts.llcs, 4);
@@ -265,7 +253,6 @@ static void a_core_in_two_nodes_is_one_core(void **state)
 {
     ditto_topology *t = machine_part("pack:1 core:2 numa:2 pu:1", NULL);
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.cores, 2);
     assert_int_equal(counts.pus, 4);
@@ -277,7 +264,6 @@ static int create_with_a_synthetic_environment(void *unused)
 {
     ditto_topology *t = NULL;
     ditto_strategy *s = NULL;
-    (void)unused;
     setenv("HWLOC_SYNTHETIC", "pack:2 [numa] core:1 pu:1", 1);
     REQUIRE(ditto_topology_create(NULL, &t) == DITTO_ERR_INVALID);
     REQUIRE(strstr(ditto_last_error()->message, "HWLOC_SYNTHETIC") != NULL);
@@ -287,7 +273,6 @@ static int create_with_a_synthetic_environment(void *unused)
 
 static void a_synthetic_machine_from_the_environment_is_refused(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(create_with_a_synthetic_environment, NULL, 60), 0);
 }
 
@@ -296,7 +281,6 @@ static void lists_that_do_not_fit_end_in_dots(void **state)
     struct dti_mask mask;
     char text[32];
     struct dti_text out = { text, sizeof text, 0 };
-    (void)state;
     dti_mask_clear(&mask);
     for (uint32_t i = 100; i < 140; i += 2)
         dti_mask_add(&mask, i);
@@ -317,7 +301,6 @@ static void limits_are_read_from_files_of_the_kernel(void **state)
 {
     char root[SCRATCH_NAME], command[SCRATCH_NAME + 20];
     ditto_limits limits = DITTO_LIMITS_INIT;
-    (void)state;
     assert_non_null(mkdtemp(scratch_name(root, "limits")));
     put_file(root, "/proc/self/status", "Name:\tx\nMems_allowed:\t5\nMems_allowed_list:\t0,2\nother:\t1\n");
     put_file(root, "/proc/sys/kernel/numa_balancing", "2\n");
@@ -342,7 +325,6 @@ static void malformed_machines_are_refused(void **state)
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_topology *topology;
     char *rubbish = temporary_file("<?xml version=\"1.0\"?><topology><object type=\"Mach");
-    (void)state;
     options.synthetic = "pack:zwei";
     assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_INVALID);
     options.synthetic = "";
@@ -363,7 +345,6 @@ static void an_empty_cpuset_is_refused(void **state)
     ditto_topology_options here = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_topology *topology;
     struct dti_mask none;
-    (void)state;
     dti_mask_clear(&none);
     assert_status(dti_topology_read(&here, &none, &topology), DITTO_ERR_RANGE);
     assert_message("no PU is left");
@@ -375,7 +356,6 @@ static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state
     ditto_topology *topology;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     uint32_t pu = 0;
-    (void)state;
     assert_ok(dti_affinity_get(&before));
     while (!dti_mask_has(&before, pu))
         pu++;

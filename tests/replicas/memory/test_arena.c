@@ -8,7 +8,6 @@ static void blocks_are_aligned_writable_and_do_not_overlap(void **state)
 {
     struct dti_arena *arena;
     void *block[64];
-    (void)state;
     assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     for (size_t i = 0; i < 64; i++) {
         size_t alignment = (size_t)1 << i % 13, bytes = i * i * 37;
@@ -30,7 +29,6 @@ static void blocks_are_aligned_writable_and_do_not_overlap(void **state)
 static void freed_memory_is_used_again(void **state)
 {
     struct dti_arena *arena;
-    (void)state;
     assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     for (int i = 0; i < 2000; i++) {
         void *memory;
@@ -46,7 +44,6 @@ static void reserved_memory_uses_pages_only_when_it_is_touched(void **state)
 {
     struct dti_arena *arena;
     void *memory;
-    (void)state;
     assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     assert_ok(dti_arena_alloc(arena, (size_t)1 << 30, 0, &memory));
     struct dti_arena_report report = dti_arena_inspect(arena);
@@ -61,7 +58,6 @@ static void a_request_beyond_memory_is_refused(void **state)
 {
     struct dti_arena *arena;
     void *memory = &arena;
-    (void)state;
     assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     assert_status(dti_arena_alloc(arena, (size_t)1 << 62, 0, &memory), DITTO_ERR_NO_MEMORY);
     assert_status(dti_arena_alloc(arena, SIZE_MAX, 0, &memory), DITTO_ERR_NO_MEMORY);
@@ -73,7 +69,6 @@ static void creating_and_destroying_arenas_does_not_leak(void **state)
 {
     struct dti_arena *arena;
     long mappings = 0, resident = 0;
-    (void)state;
     for (int i = 0; i < 500; i++) {
         void *memory;
         assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));

@@ -44,7 +44,6 @@ static void expect_span(int machine, ditto_span span, uint32_t flags, uint32_t r
 
 static void each_span_has_its_candidates_on_the_server(void **state)
 {
-    (void)state;
     expect_span(MACHINE_SERVER, DITTO_SPAN_PU, 0, 3, "0: 0\n1: 1\n2: 64\n");
     expect_span(MACHINE_SERVER, DITTO_SPAN_CORE, 0, 3, "0: 0,128\n1: 1,129\n2: 64,192\n");
     expect_span(MACHINE_SERVER, DITTO_SPAN_LLC, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
@@ -57,7 +56,6 @@ static void blocks_of_a_shape_are_placed_on_the_server(void **state)
 {
     static const int64_t half_node[] = { 1, 1, 32, 2 }, cores[] = { 1, 1, 32, 1 }, apart[] = { 1, 1, 2, 1 },
                          both[] = { 2, 1, 1, 1 }, all[] = { 2, 1, 64, 2 };
-    (void)state;
     expect_shape(MACHINE_SERVER, NULL, NULL, 0, DITTO_PLACEMENT_SPREAD, "0: 0\n");
     expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_PLACEMENT_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
     expect_shape(MACHINE_SERVER, half_node, NULL, 3, DITTO_PLACEMENT_SPREAD,
@@ -78,7 +76,6 @@ static void blocks_of_a_shape_are_placed_on_the_server(void **state)
 
 static void replicas_are_placed_on_sub_numa_clusters(void **state)
 {
-    (void)state;
     expect_span(MACHINE_SUB_NUMA, DITTO_SPAN_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
                 "0: 0-7\n1: 8-15\n2: 16-23\n3: 24-31\n4: 32-39\n5: 40-47\n6: 48-55\n7: 56-63\n");
     expect_span(MACHINE_SUB_NUMA, DITTO_SPAN_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
@@ -94,7 +91,6 @@ static void replicas_are_placed_on_sub_numa_clusters(void **state)
 
 static void caches_that_are_smaller_than_nodes_are_candidates(void **state)
 {
-    (void)state;
     expect_span(MACHINE_AMD, DITTO_SPAN_LLC, DITTO_PLACEMENT_NO_SMT, 4,
                 "0: 0-7\n1: 8-15\n2: 96-103\n3: 104-111\n");
     expect_span(MACHINE_AMD, DITTO_SPAN_LLC, 0, 1, "0: 0-7,192-199\n");
@@ -104,7 +100,6 @@ static void caches_that_are_smaller_than_nodes_are_candidates(void **state)
 
 static void each_node_with_pus_is_a_candidate_in_each_of_its_packages(void **state)
 {
-    (void)state;
     expect_span(MACHINE_MEMORYLESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
     expect_span(MACHINE_MEMORYLESS, DITTO_SPAN_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than a node */
     expect_span(MACHINE_MEMORYLESS, DITTO_SPAN_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
@@ -119,7 +114,6 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "0-2,8-12");
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    (void)state;
     o.shape = (int64_t[]){ 1, 1, 2, 1 };
     o.shape_rank = 4;
     o.num_replicas = 3;
@@ -141,7 +135,6 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
 static void no_pu_is_shared_without_the_share_flag(void **state)
 {
     uint64_t random = test_seed(5), built = 0;
-    (void)state;
     for (int round = 0; round < 400; round++) {
         char cpus[512];
         struct dti_text text = { cpus, sizeof cpus, 0 };
@@ -191,7 +184,6 @@ static void no_pu_is_shared_without_the_share_flag(void **state)
 static void more_replicas_than_candidates_share_them_evenly(void **state)
 {
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    (void)state;
     o.flags = DITTO_PLACEMENT_SHARE;
     o.num_replicas = 10;
     expect(MACHINE_MEMORYLESS, &o, "0: 0\n1: 0\n2: 0\n3: 1\n4: 1\n5: 2\n6: 2\n7: 2\n8: 3\n9: 3\n");
@@ -208,7 +200,6 @@ static void pus_keep_their_order_within_given_sets_which_are_checked(void **stat
     ditto_placement *p;
     ditto_placed_device place;
     uint32_t pus[] = { 9, 8, 3, 0, 1 }, sizes[] = { 2, 1, 2 };
-    (void)state;
     o.pus = pus;
     o.num_pus = 5;
     o.set_sizes = sizes;
@@ -278,7 +269,6 @@ static void contradictions_and_unknown_values_are_refused(void **state)
         { { .shape = ones }, DITTO_ERR_SHAPE },
         { { .num_replicas = 1025 }, DITTO_ERR_RANGE },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ditto_placement_options o = cases[i].o;
         o.struct_size = sizeof o;
@@ -295,7 +285,6 @@ static void levels_list_the_replicas_of_their_groups(void **state)
     ditto_topology *t = machine_topology(MACHINE_MEMORYLESS);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    (void)state;
     o.span = DITTO_SPAN_PU;
     assert_ok(ditto_placement_create(t, &o, &p));
     const struct dti_replica_grouping *caches = &p->level[DTI_LEVEL_LLC], *nodes = &p->level[DTI_LEVEL_NODE];
@@ -317,7 +306,6 @@ static void as_many_replicas_as_possible_are_placed_on_the_largest_machine(void 
     ditto_placement *p;
     ditto_placed_device last;
     struct timespec begin, end;
-    (void)state;
     o.num_replicas = 1024;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     assert_ok(ditto_placement_create(t, &o, &p));
@@ -340,7 +328,6 @@ static void as_many_replicas_as_possible_are_placed_on_the_largest_machine(void 
 
 static void text_that_was_written_is_read_back(void **state)
 {
-    (void)state;
     for (int machine = 0; machine < MACHINES; machine++)
         for (int span = DITTO_SPAN_PU; span <= DITTO_SPAN_MACHINE; span++) {
             static char text[1 << 16], again[1 << 16];
@@ -371,7 +358,6 @@ static void placements_of_another_machine_are_refused(void **state)
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     size_t length;
-    (void)state;
     o.pus = (uint32_t[]){ 1, 9 };
     o.num_pus = 2;
     assert_ok(ditto_placement_create(there, &o, &p));
@@ -424,7 +410,6 @@ static void text_is_read_in_a_cpuset_with_another_order_of_nodes(void **state)
     ditto_placement *p;
     char text[256];
     size_t length;
-    (void)state;
     o.pus = (uint32_t[]){ 1, 2 };
     o.num_pus = 2;
     assert_ok(ditto_placement_create(all, &o, &p));
@@ -462,7 +447,6 @@ static void malformed_text_is_refused(void **state)
     };
     ditto_topology *t = machine_topology(MACHINE_PACKAGES);
     ditto_placement *p;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_status(ditto_placement_read(t, cases[i].text, strlen(cases[i].text), &p), cases[i].status);
         assert_message(cases[i].message);
@@ -479,7 +463,6 @@ static void malformed_text_is_refused(void **state)
 static void the_placements_on_all_machines_are_printed(void **state)
 {
     static const char *const names[] = { "", "PU", "core", "LLC", "NUMA node", "package", "machine" };
-    (void)state;
     printf("  %-26s %-10s %8s  %-22s %s\n", "machine", "span", "replicas", "replica 0", "last replica");
     for (int machine = 0; machine < MACHINES; machine++)
         for (int span = DITTO_SPAN_PU; span <= DITTO_SPAN_MACHINE; span++) {

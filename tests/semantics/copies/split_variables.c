@@ -72,9 +72,6 @@ _Atomic uint32_t calls;
 ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
                           ditto_tensor *result)
 {
-    (void)count;
-    (void)user;
-    (void)result;
     for (int i = 0; i < COUNT; i++)
         ((double *)copy->data)[i] += ((const double *)arguments[0].data)[arguments[0].rank == 0 ? 0 : i];
     calls++;

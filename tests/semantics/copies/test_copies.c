@@ -10,7 +10,6 @@
 
 static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *s = make_on_two_nodes(replica_counts[k]);
         uint32_t n = num_local(s), first_replica = first_local(s);
@@ -74,7 +73,6 @@ static ditto_status give_42(ditto_strategy *strategy, ditto_value *const *argume
                             void *user, ditto_value **result)
 {
     static double number = 42;
-    (void)arguments, (void)count, (void)user;
     return ditto_strategy_value(strategy, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 }, result);
 }
 
@@ -102,7 +100,6 @@ static ditto_status update_twice(ditto_replica *self, void *argument)
 
 static void rule_8_0_an_update_by_all_replicas_splits_before_its_function_is_called(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *s = make_on_two_nodes(replica_counts[k]);
         uint32_t n = num_local(s);
@@ -127,7 +124,6 @@ static ditto_status update_another(ditto_replica *self, void *argument)
 
 static void updates_of_different_variables_are_refused_as_diverged(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_on_two_nodes(2 * test_hosts());
     ditto_variable *v[2] = { make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
                              make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
@@ -167,20 +163,17 @@ static void update_with_components_that_differ(uint32_t n)
 
 static void rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable(void **state)
 {
-    (void)state;
     update_with_components_that_differ(4 * test_hosts());
 }
 
 /* Over several hosts, there are hosts with one replica. */
 static void rule_8_0_components_may_differ_where_hosts_have_one_replica(void **state)
 {
-    (void)state;
     update_with_components_that_differ(3);
 }
 
 static void rule_8_0_a_colocated_variable_is_split_independently(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *with_it, *counter, *later;
@@ -258,14 +251,12 @@ static void never_split(uint32_t n)
 
 static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(void **state)
 {
-    (void)state;
     never_split(3 * test_hosts());
 }
 
 /* Over several hosts, there are hosts with one replica. */
 static void rule_8_0_they_are_not_split_where_a_host_has_one_replica(void **state)
 {
-    (void)state;
     never_split(3);
 }
 
@@ -281,7 +272,6 @@ struct large {
 static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                void *user, ditto_tensor *result)
 {
-    (void)arguments, (void)count, (void)result;
     ((struct large *)user)->called++;
     *(char *)copy->data = (char)context_here().update_replica;
     return DITTO_OK;
@@ -309,7 +299,6 @@ static int split_without_memory(void *unused)
     unsigned char byte[3] = { 0 };
     ditto_tensor t[3];
     const void *component[3];
-    (void)unused;
     options.num_replicas = 3;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &s) == DITTO_OK);
     REQUIRE(ditto_variable_create(s, &spec, NULL, &l.v) == DITTO_OK);
@@ -347,7 +336,6 @@ static int split_without_memory(void *unused)
 
 static void rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(split_without_memory, NULL, 60), 0);
@@ -386,13 +374,11 @@ static void *watch(void *argument)
 static ditto_status set_nothing(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                 void *user, ditto_tensor *result)
 {
-    (void)copy, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_OK;
 }
 
 static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
     ditto_value *ids = ids_from_1(s);
     for (int trial = 0; trial < test_trials(20); trial++) {

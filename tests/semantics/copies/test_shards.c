@@ -11,7 +11,6 @@
 
 static void rule_8_16_shards_of_all_variables_are_placed_on_the_nodes_in_turn(void **state)
 {
-    (void)state;
     /* Each host has four replicas on two memory nodes of its own. */
     ditto_strategy *s = make_strategy(4 * test_hosts(), NULL);
     struct dti_team *team = dti_team_of(s);
@@ -48,7 +47,6 @@ static void rule_8_16_shards_of_all_variables_are_placed_on_the_nodes_in_turn(vo
 
 static void rule_8_4_a_request_for_copies_that_central_storage_ignores_is_reported(void **state)
 {
-    (void)state;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
     char text[400];

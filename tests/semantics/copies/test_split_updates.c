@@ -42,7 +42,6 @@ static ditto_status train(ditto_replica *self, void *argument)
 /* A rule in which the slot sums all gradients, and the new value depends on the old one. */
 static void halve_and_add(const ditto_rule_range *range, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < range->count; i++) {
         double *x = range->value, *sum = range->slot[0];
         sum[i] += ((const double *)range->gradient)[i];
@@ -128,7 +127,6 @@ static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split
 
 static void rule_8_0_an_optimizer_updates_every_copy_from_its_own_value(void **state)
 {
-    (void)state;
     for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++)
         for (int way = 0; way < 8; way++)
             train_split(rule, way & 4 ? 5 : 2, way & 1 ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT,
@@ -162,7 +160,6 @@ static void train_equal_again(size_t rule, uint32_t n, bool in_groups)
 
 static void rule_8_0_after_an_assignment_an_optimizer_updates_all_components_alike(void **state)
 {
-    (void)state;
     for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++)
         for (int in_groups = 0; in_groups < 2; in_groups++)
             train_equal_again(rule, in_groups ? 5 : 2, in_groups);
@@ -220,7 +217,6 @@ static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_g
 
 static void a_replicas_own_component_may_be_the_value_of_a_write(void **state)
 {
-    (void)state;
     for (int how = DITTO_AGGREGATE_SUM; how <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA; how++)
         for (int way = 0; way < 8; way++)
             for (uint32_t n = 2; n <= 8 && n <= most_replicas(); n *= 2)
@@ -254,7 +250,6 @@ static void rule_8_7_an_add_in_a_run_changes_each_component_that_differs(void **
     static int64_t row = COUNT - 1;
     uint32_t n = 4 * test_hosts();
     double more = 250 * n; /* divided by n it is exact */
-    (void)state;
     for (int how = DITTO_AGGREGATE_SUM; how <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA; how++) {
         ditto_strategy *s = make_on_two_nodes(n);
         struct adding a = { .v = make(s, 0, (ditto_aggregation)how, DITTO_COPIES_PER_REPLICA),
@@ -283,7 +278,6 @@ static void rule_8_7_an_add_in_a_run_changes_each_component_that_differs(void **
 
 static void rule_8_6_a_write_from_components_that_differ_splits(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
     ditto_variable *from = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *to = make(s, 10, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
@@ -322,7 +316,6 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
 {
     static int64_t row = COUNT - 1;
     static double more = 1000;
-    (void)state;
     uint32_t n = 4 * test_hosts();
     ditto_strategy *s = make_on_two_nodes(n);
     struct adding a = { .v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
@@ -398,7 +391,6 @@ static void update_with_component(uint32_t n, ditto_copies copies, uint32_t of)
 
 static void rule_7_3_a_component_of_the_updated_variable_is_an_argument_as_it_was_before(void **state)
 {
-    (void)state;
     for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++)
         for (uint32_t n = 1; n <= 3; n++)
             for (uint32_t of = 0; of < n; of++)
@@ -453,7 +445,6 @@ static void expect_component(ditto_strategy *s, const ditto_value *part, ditto_v
 
 static void rule_8_0_the_value_of_a_component_is_that_of_its_replica_after_a_split(void **state)
 {
-    (void)state;
     /* The components are 1, 2, 3 and 4 on each host, because the hosts must give the same bytes where the
      * value of a component is an argument. */
     for (int in_run = 0; in_run < 2; in_run++) {
@@ -532,7 +523,6 @@ static void assign(ditto_strategy *s, ditto_variable *v, size_t way)
 
 static void rule_8_0_an_assignment_makes_components_equal_again(void **state)
 {
-    (void)state;
     for (size_t way = 0; way < sizeof ways_to_assign / sizeof ways_to_assign[0]; way++) {
         print_message("%s\n", ways_to_assign[way]);
         ditto_strategy *s = make_on_two_nodes(4 * test_hosts());

@@ -40,7 +40,6 @@ static void clip_once(uint32_t n, double clip)
 
 static void gradients_are_clipped_by_the_norm_over_all_variables(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         clip_once(replica_counts[k], 2.5);
         clip_once(replica_counts[k], 1e9);
@@ -98,7 +97,6 @@ static double norm_with(uint32_t near, ditto_dtype dtype, float *first)
 static void the_norm_has_the_same_bits_with_every_algorithm(void **state)
 {
     float owners[100], groups[100];
-    (void)state;
     for (int wide = 0; wide < 2; wide++) {
         double norm = norm_with(0, wide ? DITTO_F64 : DITTO_F32, owners);
         assert_true(norm > 3);
@@ -111,7 +109,6 @@ static void the_norm_has_the_same_bits_with_every_algorithm(void **state)
 
 static void the_norm_is_computed_without_clipping_too(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         static struct training t;
         uint32_t n = replica_counts[k];
@@ -146,7 +143,6 @@ static ditto_status ask_for_the_norm(ditto_replica *self, void *argument)
 
 static void a_norm_of_integers_is_refused(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_optimizer *out;

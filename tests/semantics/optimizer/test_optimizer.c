@@ -51,7 +51,6 @@ ARITHMETIC(double, sqrt)
 /* A rule of the test: slot0 is the sum of all gradients, and x = x - slot0 * step. */
 static void own_rule(const ditto_rule_range *range, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < range->count; i++) {
         double m = get(range->dtype, range->slot[0], i) + get(range->dtype, range->gradient, i);
         put(range->dtype, range->slot[0], i, m);
@@ -153,7 +152,6 @@ static const ditto_optimizer_options rules[] = {
 
 static void every_rule_computes_its_formula(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
             ditto_optimizer_options o = rules[r];
@@ -169,7 +167,6 @@ static void the_loops_of_all_instruction_sets_give_the_same_bits(void **state)
     enum { COUNT = 1003 };
     static double start[4][COUNT], found[2][4][COUNT]; /* elements of f32 use half of each array */
     uint64_t random = test_seed(81);
-    (void)state;
     for (int which = DITTO_KERNELS_PORTABLE + 1; which <= DITTO_KERNELS_AVX512; which++) {
         dti_kernel_table *table;
         if (dti_kernels_choose((ditto_kernels)which, &table) != DITTO_OK)
@@ -200,7 +197,6 @@ static void the_loops_of_all_instruction_sets_give_the_same_bits(void **state)
 /* x = x - rate g */
 static void descend(const ditto_rule_range *range, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < range->count; i++)
         put(range->dtype, range->value, i,
             get(range->dtype, range->value, i) -
@@ -239,7 +235,6 @@ static void step_with_factors(uint32_t n, ditto_rule rule, double clip)
 
 static void each_variable_has_its_own_rate_and_all_have_one_norm(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int clips = 0; clips < 2; clips++) {
             step_with_factors(replica_counts[k], DITTO_RULE_SGD, clips ? 2.5 : 0);
@@ -252,7 +247,6 @@ static void wrong_settings_of_variables_are_refused(void **state)
     static struct training t;
     double numbers[VARIABLES] = { 1, 1, 1, 1 };
     ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     t = (struct training){ .dtype = DITTO_F64 };
     create_variables(s, &t);
@@ -297,7 +291,6 @@ static void a_learning_rate_can_be_set_to_0(void **state)
     static struct training t;
     struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
     ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
     t = (struct training){ .dtype = DITTO_F64, .step = 1 };
     create_variables(s, &t);
@@ -329,7 +322,6 @@ static void betas_and_epsilon_can_be_set_to_0(void **state)
     struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
     ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     double expected[2];
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL);
     o.rule = DITTO_RULE_ADAM;
     o.learning_rate = 0.5;
@@ -351,7 +343,6 @@ static void betas_and_epsilon_can_be_set_to_0(void **state)
 
 static void two_optimizers_of_one_name_are_refused(void **state)
 {
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
     ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32 };
@@ -437,7 +428,6 @@ static void wrong_gradients_and_rates_are_refused(void **state)
     static struct training t;
     ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_variable *slot;
-    (void)state;
     ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
     t = (struct training){ .dtype = DITTO_F64 };
     create_variables(s, &t);
@@ -473,7 +463,6 @@ static void wrong_options_are_refused(void **state)
     ditto_tensor real = { .dtype = DITTO_F32 }, whole = { .dtype = DITTO_I32 };
     ditto_variable *v, *i, *foreign, *local, *list[2];
     ditto_optimizer *out;
-    (void)state;
     on_read.synchronization = DITTO_ON_READ;
     assert_ok(ditto_variable_create(s, &real, NULL, &v));
     assert_ok(ditto_variable_create(s, &whole, NULL, &i));

@@ -97,7 +97,6 @@ static ditto_status take_both_steps(ditto_replica *self, void *argument)
 /* A rule of the test's own. */
 static void halve(const ditto_rule_range *range, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < range->count; i++) {
         double m = get(range->dtype, range->slot[0], i) / 2 + get(range->dtype, range->gradient, i);
         put(range->dtype, range->slot[0], i, m);
@@ -109,7 +108,6 @@ static void halve(const ditto_rule_range *range, void *user)
 static ditto_status shift(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t num_arguments,
                           void *user, ditto_tensor *result)
 {
-    (void)num_arguments, (void)user, (void)result;
     put(copy->dtype, copy->data, 0, get(copy->dtype, copy->data, 0) + get(DITTO_F64, arguments[0].data, 0));
     return DITTO_OK;
 }
@@ -127,7 +125,6 @@ static ditto_status shift_both(ditto_replica *self, void *argument)
 static ditto_status change_nothing(const ditto_tensor *copy, const ditto_tensor *arguments,
                                    uint32_t num_arguments, void *user, ditto_tensor *result)
 {
-    (void)copy, (void)arguments, (void)num_arguments, (void)user, (void)result;
     return DITTO_OK;
 }
 
@@ -226,7 +223,6 @@ static void compare(ditto_strategy *s, const ditto_optimizer_options *rule, ditt
 static void parts_give_the_bits_of_one_call(void **state)
 {
     uint64_t random = test_seed(31);
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
@@ -286,7 +282,6 @@ static ditto_status misuse(ditto_replica *self, void *argument)
 
 static void what_disturbs_a_started_step_is_an_error(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct training t = { .dtype = DITTO_F64, .step = 1 };
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
@@ -367,7 +362,6 @@ static ditto_status take_parts(ditto_replica *self, void *argument)
 /* With each kind of rule, because they start different operations. */
 static void a_run_that_fails_gives_the_step_up(void **state)
 {
-    (void)state;
     for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
         struct training t = { .dtype = DITTO_F64, .step = 1 };
         ditto_strategy *s = make_strategy(2, NULL);
@@ -390,7 +384,6 @@ static void a_run_that_fails_gives_the_step_up(void **state)
 static ditto_status do_nothing(ditto_strategy *strategy, ditto_value *const *arguments,
                                uint32_t num_arguments, void *user, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)num_arguments, (void)user, (void)result;
     return DITTO_OK;
 }
 
@@ -411,7 +404,6 @@ static ditto_status fail_inside(ditto_strategy *strategy, ditto_value *const *ar
                                 uint32_t num_arguments, void *user, ditto_value **result)
 {
     struct training *t = user;
-    (void)arguments, (void)num_arguments, (void)result;
     EXPECT(&t->report, ditto_strategy_run(strategy, forget_to_finish, t) == DITTO_ERR_INVALID);
     if (!is_spread(strategy)) /* over several hosts, the outer run has now ended, too */
         EXPECT(&t->report, ditto_strategy_run(strategy, take_parts, t) == DITTO_OK);
@@ -426,7 +418,6 @@ static ditto_status merge_then_take_parts(ditto_replica *self, void *argument)
 
 static void a_step_belongs_to_its_run(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct training t = { .dtype = DITTO_F64, .step = 1 };
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
@@ -450,7 +441,6 @@ static void the_default_strategy_has_started_steps(void **state)
                                   { .data = &gradient, .dtype = DITTO_F64 } };
     ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_replica *self = ditto_get_replica_context();
-    (void)state;
     for (int k = 0; k < 2; k++)
         assert_ok(ditto_variable_create(ditto_get_strategy(), &initial, NULL, &t.variable[k]));
     options.rule = DITTO_RULE_SUB;
@@ -489,7 +479,6 @@ static void another_thread_can_go_on_with_a_step_of_the_default_strategy(void **
     ditto_optimizer *optimizer;
     pthread_t thread;
     void *result;
-    (void)state;
     assert_ok(ditto_variable_create(ditto_get_strategy(), &initial, NULL, &variable));
     options.rule = DITTO_RULE_ADD;
     assert_ok(ditto_optimizer_create(&variable, 1, &options, &optimizer));
@@ -534,7 +523,6 @@ static ditto_status use_both(ditto_replica *self, void *argument)
 static void finish_inside(const ditto_rule_range *range, void *user)
 {
     struct two *t = user;
-    (void)range;
     if (ditto_apply_finish(t->self, t->one, NULL) != DITTO_ERR_CONTEXT ||
         ditto_apply_start(t->self, t->one, 0, 1, t->gradient, NULL) != DITTO_ERR_CONTEXT)
         report_failure(&t->report, __FILE__, __LINE__, "a call in a rule was not refused");
@@ -554,7 +542,6 @@ static ditto_status apply_with_calls(ditto_replica *self, void *argument)
 
 static void two_optimizers_do_not_disturb_each_other(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct two t = { .one = NULL };
         double value = 0;
@@ -618,7 +605,6 @@ static ditto_status forget_to_finish_after_many(ditto_replica *self, void *argum
 
 static void an_open_part_leaves_room_for_other_operations(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct training t = { .dtype = DITTO_F64, .step = 1 };
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
@@ -657,7 +643,6 @@ static ditto_status take_many_parts(ditto_replica *self, void *argument)
 
 static void a_step_may_have_any_number_of_parts(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         static ditto_variable *variable[MANY];
         struct many m = { .optimizer = NULL };

@@ -26,7 +26,6 @@ static void expect_vector(const ditto_value *value, uint32_t replica, double x, 
 
 static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -71,7 +70,6 @@ static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state
 
 static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *a = counting(strategy, (const size_t[]){ 2, 2, 2 }),
                 *b = counting(strategy, (const size_t[]){ 5, 5, 5 });
@@ -113,7 +111,6 @@ static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **s
 
 static void rule_4_7_broadcast_to_makes_one_copy_per_destination(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double pair[] = { 8, 9 };
     ditto_tensor t = { .data = pair, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } }, a, b;

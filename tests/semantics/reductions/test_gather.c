@@ -39,7 +39,6 @@ static bool is_gathered(const ditto_tensor *t, uint32_t n, uint32_t axis)
 
 static void rule_5_1_gather_concatenates_along_an_axis(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (uint32_t axis = 0; axis < 2; axis++) {
             ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -56,7 +55,6 @@ static void rule_5_1_gather_concatenates_along_an_axis(void **state)
 
 static void rule_5_1_errors_of_gather_have_their_own_messages(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double x[3] = { 1, 2, 3 };
     ditto_tensor t[3];
@@ -77,7 +75,6 @@ static void rule_5_1_errors_of_gather_have_their_own_messages(void **state)
 
 static void rule_5_2_nests_are_gathered_leaf_by_leaf_and_slices_are_refused(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double number = 4;
     ditto_tensor t = { .data = &number, .dtype = DITTO_F64 };
@@ -135,7 +132,6 @@ static ditto_status gather_inside(ditto_replica *self, void *argument)
 
 static void rule_5_3_all_gather_gives_every_replica_the_same_result(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (uint32_t axis = 0; axis < 2; axis++) {
             struct gathering g = { .axis = axis };

@@ -33,7 +33,6 @@ static void rule_4_1_without_axes_replicas_combine_elementwise(void **state)
     } cases[] = {
         { DITTO_SUM, 3 + 7 + 11 }, { DITTO_MEAN, 7 }, { DITTO_MIN, 3 }, { DITTO_MAX, 11 }, { DITTO_PROD, 231 }
     };
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *value = counting(strategy, (const size_t[]){ 4, 4, 4 }), *result;
     ditto_tensor t;
@@ -52,7 +51,6 @@ static void rule_4_1_without_axes_replicas_combine_elementwise(void **state)
 
 static void rule_4_2_the_mean_is_never_a_mean_of_means(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = counting(strategy, (const size_t[]){ 4, 2 }), *result;
     assert_true(reduced(strategy, DITTO_MEAN, value, axis_0, 1) == 2.5);
@@ -67,7 +65,6 @@ static void rule_4_2_the_mean_is_never_a_mean_of_means(void **state)
 
 static void rule_4_2_the_mean_of_integers_is_f64_and_that_of_no_elements_is_nan(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     int32_t a[] = { 1, 2 }, b[] = { 4 };
     ditto_tensor parts[] = { { .data = a, .dtype = DITTO_I32, .rank = 1, .shape = { 2 } },
@@ -97,7 +94,6 @@ static void rule_4_2_the_mean_of_integers_is_f64_and_that_of_no_elements_is_nan(
 
 static void rule_4_3_negative_axes_count_from_the_end_and_none_is_given_twice(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = counting(strategy, (const size_t[]){ 4, 2 }), *result;
     assert_true(reduced(strategy, DITTO_SUM, value, (const int32_t[]){ -1 }, 1) == 15);
@@ -201,7 +197,6 @@ static void sums_along_axes_have_the_bits_of_the_sum_over_blocks(void **state)
     /* The first axis is in every mask, because it is split over the replicas. */
     static const uint32_t masks[] = { 1, 3, 5, 7 };
     uint64_t seed = test_seed(11);
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t m = 0; m < 4; m++) {
             check_axes(replica_counts[k], 40, 7, 5, masks[m], &seed);
@@ -212,7 +207,6 @@ static void sums_along_axes_have_the_bits_of_the_sum_over_blocks(void **state)
 
 static void rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL), *alone = make_strategy(1, NULL);
     double numbers[] = { 1, 2, 4 };
     ditto_tensor t = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
@@ -255,7 +249,6 @@ static void rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times(void
 
 static void rule_4_5_a_nest_is_reduced_leaf_by_leaf(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *a = counting(strategy, (const size_t[]){ 4, 2 }),
                 *b = counting(strategy, (const size_t[]){ 1, 1 });
@@ -282,7 +275,6 @@ static void rule_4_5_a_nest_is_reduced_leaf_by_leaf(void **state)
 /* Each element has the bits of the tree, which are those of ditto_all_reduce. */
 static void reductions_have_the_bits_of_all_reduce(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);

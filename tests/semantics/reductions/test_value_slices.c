@@ -7,7 +7,6 @@
 static void rule_4_8_slices_are_concatenated_and_stay_sparse(void **state)
 {
     static const int64_t want[] = { 0, 1, 1, 1, 2, 1 };
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *value = make_slices(strategy, 3), *sum, *mean, *merged;
     ditto_slices s;
@@ -36,7 +35,6 @@ static void rule_4_8_slices_are_concatenated_and_stay_sparse(void **state)
 
 static void rule_4_8_slices_are_added_row_by_row_to_a_dense_destination(void **state)
 {
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double zeros[8] = { 0 };
     ditto_tensor t = { .data = zeros, .dtype = DITTO_F64, .rank = 2, .shape = { 4, 2 } };
@@ -110,7 +108,6 @@ static void expect_slices(const ditto_strategy *strategy, const ditto_value *val
 static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void **state)
 {
     static const int64_t want[] = { 0, 1, 1, 1, 2, 1 };
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     double zeros[8] = { 0 };
     ditto_tensor t = { .data = zeros, .dtype = DITTO_F64, .rank = 2, .shape = { 4, 2 } };
@@ -284,7 +281,6 @@ static void rule_4_8_any_number_of_slices_may_have_one_index(void **state)
     size_t most_rows = test_trials(70000) < 70000 ? 5000 : 70000;
     static const ditto_dtype dtypes[] = { DITTO_F64, DITTO_F16, DITTO_C128 };
     uint64_t seed = test_seed(48);
-    (void)state;
     for (uint32_t n = 1; n <= 2; n++) {
         ditto_strategy *strategy = make_strategy(n, NULL);
         for (size_t i = 0; i < sizeof rows / sizeof *rows && rows[i] <= most_rows; i++)
@@ -304,7 +300,6 @@ static void rule_4_8_any_number_of_slices_may_have_one_index(void **state)
 static void rule_4_8_a_dense_mean_of_halves_is_rounded_once(void **state)
 {
     uint64_t seed = test_seed(49);
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         uint32_t n = replica_counts[i];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -321,7 +316,6 @@ static void rule_4_8_a_dense_mean_of_halves_is_rounded_once(void **state)
 static void rule_4_8_a_dense_mean_of_f16_is_finite_if_only_its_sum_is_too_large(void **state)
 {
     const uint16_t most = 0x7bff; /* 65504, the largest f16 */
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         uint32_t n = replica_counts[i];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -353,7 +347,6 @@ static void slices_have_the_same_bits_if_the_caller_rounds_upward(void **state)
     ditto_slices in[3], s;
     ditto_value *value, *mean, *merged, *dense;
     ditto_tensor t;
-    (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     for (int r = 0; r < 3; r++)
         in[r] = (ditto_slices){ indices, values[r], 2, 1, DITTO_F64 };

@@ -121,7 +121,6 @@ static void every_replica_has_the_bits_of_the_tree(void **state)
     static const uint32_t replicas[] = { 1, 2, 3, 5, 6, 7, 8, 12, 64 };
     static struct reference_tally tally;
     uint64_t seed = test_seed(20241);
-    (void)state;
     for (size_t k = 0; k < sizeof replicas / sizeof replicas[0] && replicas[k] <= most_replicas(); k++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         options.kernels = k % 3 == 1 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
@@ -150,7 +149,6 @@ static void large_payloads_of_every_dtype_have_the_bits_of_the_tree(void **state
     static const size_t counts[] = { 1000, 2000, 2049, 3000, 4096 };
     static struct reference_tally tally;
     uint64_t seed = test_seed(20243);
-    (void)state;
     for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_tuning tuning = DITTO_TUNING_INIT;
@@ -205,7 +203,6 @@ static ditto_status reduce_guarded(ditto_replica *self, void *argument)
 
 static void only_the_destination_is_written(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         for (size_t count = 1; count < 40000; count = count * 3 + 1) {
@@ -237,7 +234,6 @@ static ditto_status exchange(ditto_replica *self, void *argument)
 
 static void writes_before_a_barrier_are_seen_by_all_after_it(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         static struct exchange x;
         x.rounds = 20000 / (replica_counts[k] * replica_counts[k] / 4 + 1) + 20;
@@ -277,7 +273,6 @@ static void invalid_arguments_are_refused_before_a_replica_waits(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
-    (void)state;
     run_all(strategy, call_with_invalid_arguments, &report, &report);
     assert_ok(ditto_strategy_destroy(strategy));
 }

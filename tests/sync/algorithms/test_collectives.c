@@ -305,7 +305,6 @@ static void every_operation_gives_the_bits_of_the_tree_with_every_algorithm(void
 {
     static const uint32_t replicas[] = { 1, 2, 3, 5, 6, 7, 8, 12, 64 };
     uint64_t seed = test_seed(4711);
-    (void)state;
     for (size_t k = 0; k < sizeof replicas / sizeof replicas[0] && replicas[k] <= most_replicas(); k++)
         for (uint32_t near = 0; near <= 5 && near <= replicas[k]; near++) {
             uint32_t blocks = near == 0 ? 0 : 1 + (uint32_t)(test_random(&seed) % replicas[k]);
@@ -329,7 +328,6 @@ static void helpers_do_not_change_the_bits(void **state)
 {
     static const uint32_t devices[] = { 2, 3, 8 };
     uint64_t seed = test_seed(77);
-    (void)state;
     for (int k = 0; k < 3; k++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_tuning tuning = DITTO_TUNING_INIT;
@@ -368,7 +366,6 @@ static uint32_t expected_groups(ditto_strategy *strategy)
 static void groups_of_this_machine_do_not_change_the_bits(void **state)
 {
     uint64_t seed = test_seed(31);
-    (void)state;
     for (uint32_t n = 2; n <= 8; n *= 2) {
         ditto_strategy *strategy = make_strategy(n, NULL);
         uint32_t groups = dti_team_sync(dti_team_of(strategy))->groups.groups;
@@ -395,7 +392,6 @@ enum { WIDTH = 3000 };
 
 static ditto_status add_all(void *out, const void *left, const void *right, size_t count, void *user)
 {
-    (void)user;
     for (size_t i = 0; i < count; i++)
         ((float *)out)[i] = ((const float *)left)[i] + ((const float *)right)[i];
     return DITTO_OK;
@@ -430,7 +426,6 @@ static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
 
 static void lists_functions_slices_and_block_sums_work_with_groups(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= 8; n *= 2) {
         struct report report = { 0 };
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -466,7 +461,6 @@ static ditto_status share_source(ditto_replica *self, void *argument)
 
 static void a_shared_source_may_be_written_when_the_own_call_has_returned(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 3; n++) {
         struct shared_source s = { 0 };
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -486,7 +480,6 @@ int main(int count, char **words)
         cmocka_unit_test(a_shared_source_may_be_written_when_the_own_call_has_returned),
     };
     const struct CMUnitTest in_guest[] = { tests[0], tests[1] };
-    (void)words;
     return count > 1 ? cmocka_run_group_tests(in_guest, NULL, NULL)
                      : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,6 @@ static void try_graphs(ditto_strategy *strategy, uint64_t *seed)
 static void every_replica_receives_what_its_partners_give(void **state)
 {
     uint64_t seed = test_seed(91);
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         try_graphs(strategy, &seed);
@@ -145,7 +144,6 @@ static void replicas_on_one_pu_exchange_too(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     uint32_t pus[3];
     uint64_t seed = test_seed(92);
-    (void)state;
     pus[0] = pus[1] = pus[2] = (uint32_t)sched_getcpu();
     placing.pus = pus;
     placing.num_pus = 3;
@@ -201,7 +199,6 @@ static ditto_status go_round(ditto_replica *self, void *argument)
 static void neighbours_on_a_ring_have_each_others_rows(void **state)
 {
     static const size_t lengths[] = { 2, 140, 503, 504, 505, 9800 };
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
             struct ring ring = { .length = lengths[i] };
@@ -247,7 +244,6 @@ static void parts_that_do_not_fit_stop_the_run(void **state)
                                          [OTHER_TAG] = "has no such part",
                                          [OTHER_COUNT] = "replica 1 gives ",
                                          [OTHER_DTYPE] = "x i64" }; /* in one place or the other */
-    (void)state;
     for (uint32_t n = 2; n <= 3; n++)
         for (size_t count = 10; count <= 1000; count *= 100) {
             ditto_strategy *strategy = make_strategy(n, NULL);
@@ -322,7 +318,6 @@ static ditto_status pass_wrong_parts(ditto_replica *self, void *argument)
 
 static void wrong_parts_are_errors_and_the_run_continues(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 3; n++) {
         struct wrong w = { 0 };
         ditto_strategy *strategy = make_strategy(n, NULL);

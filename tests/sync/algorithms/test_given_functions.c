@@ -80,7 +80,6 @@ static ditto_status reduce_through(ditto_replica *self, void *argument)
 static void all_replicas_receive_what_the_function_leaves(void **state)
 {
     static const size_t counts[] = { 0, 1, 3, 200, 5000, MOST };
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         for (int trial = 0; trial < 24; trial++) {
@@ -146,7 +145,6 @@ static ditto_status sum_range(ditto_replica *self, void *argument)
 static void a_computed_row_has_the_sum_of_an_array(void **state)
 {
     static const size_t totals[] = { 0, 1, 1023, 1024, 1025, 10000, 100001 };
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
@@ -201,7 +199,6 @@ static ditto_status faulty_elements(void *out, size_t first, size_t count, void 
 
 static ditto_status faulty_change(void *buffer, size_t count, ditto_dtype dtype, void *user)
 {
-    (void)buffer, (void)count, (void)dtype;
     return misbehave(user);
 }
 
@@ -267,7 +264,6 @@ static void try_faults(ditto_strategy *strategy, uint32_t n, ditto_replica_fn fu
 
 static void a_function_that_fails_ends_the_run(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -292,7 +288,6 @@ struct slow {
 static ditto_status slow_elements(void *out, size_t first, size_t count, void *user)
 {
     struct slow *slow = user;
-    (void)first;
     if (!slow->was_called)
         usleep((LIMIT_MS + 500 + 300 * slow->replica) * 1000);
     slow->was_called = true;
@@ -305,7 +300,6 @@ static ditto_status sum_slowly(ditto_replica *self, void *argument)
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     struct slow slow = { ditto_replica_id(self), false };
     double sum;
-    (void)argument;
     DITTO_TRY(ditto_barrier(self, NULL)); /* now all begin at about the same time */
     options.timeout_ms = LIMIT_MS;
     return ditto_block_sum_with(self, slow_elements, &slow, &sum, 5000, DITTO_F64, &options);
@@ -317,7 +311,6 @@ static void the_time_of_the_own_function_does_not_count(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.run_timeout_ms = 60000;
     ditto_strategy *strategy = make_strategy(2, &options);
-    (void)state;
     assert_ok(ditto_strategy_run(strategy, sum_slowly, NULL));
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -338,7 +331,6 @@ static void too_many_elements_are_refused(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(8, NULL);
-    (void)state;
     assert_status(ditto_strategy_run(strategy, sum_too_many, &report), DITTO_ERR_RANGE);
     assert_message("are more than a size_t can count");
     assert_string_equal(report.first_failure, "");
@@ -349,13 +341,11 @@ static void too_many_elements_are_refused(void **state)
 
 static ditto_status other_change(void *buffer, size_t count, ditto_dtype dtype, void *user)
 {
-    (void)buffer, (void)count, (void)dtype, (void)user;
     return DITTO_OK;
 }
 
 static ditto_status other_elements(void *out, size_t first, size_t count, void *user)
 {
-    (void)first, (void)user;
     memset(out, 0, count * sizeof(double));
     return DITTO_OK;
 }
@@ -401,7 +391,6 @@ static void bad_arguments_are_refused(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
-    (void)state;
     run_all(strategy, bad_arguments, &report, &report);
     for (int i = 0; i < 2; i++) {
         bool is_through = i == 0;

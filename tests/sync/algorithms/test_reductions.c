@@ -49,7 +49,6 @@ static ditto_status reduce_list(ditto_replica *self, void *argument)
 static void a_list_has_the_values_of_its_items(void **state)
 {
     uint64_t seed = test_seed(17);
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         for (int trial = 0; trial < test_trials(40); trial++) {
@@ -100,7 +99,6 @@ static void bad_lists_are_refused(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     run_all(strategy, bad_lists, &report, &report);
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -173,7 +171,6 @@ static ditto_status reduce_matrices(ditto_replica *self, void *argument)
 static void a_function_need_not_commute_and_may_fail(void **state)
 {
     static const size_t counts[] = { 0, 1, 3, 40, 1000, 30000 };
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (uint32_t near = 0; near < 3; near++) {
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -206,7 +203,6 @@ static ditto_status meet_inside(void *out, const void *left, const void *right, 
 {
     ditto_pending none = { 0 };
     float x = 0;
-    (void)out, (void)left, (void)right, (void)count;
     if (ditto_test(user, &none) != DITTO_ERR_CONTEXT || ditto_abandon(user, DITTO_OK) != DITTO_ERR_CONTEXT ||
         ditto_wait(user, &none, NULL) != DITTO_ERR_CONTEXT ||
         ditto_all_reduce_start(user, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL, &none) != DITTO_ERR_CONTEXT)
@@ -228,7 +224,6 @@ static void a_function_that_calls_a_collective_is_refused(void **state)
     static const size_t counts[] = { 1, 30000 };
     struct report next = { 0 };
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     for (int c = 0; c < 2; c++) {
         size_t count = counts[c];
         assert_status(ditto_strategy_run(strategy, meet_in_a_function, &count), DITTO_ERR_CONTEXT);
@@ -259,7 +254,6 @@ static void bad_functions_are_refused(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     run_all(strategy, bad_functions, &report, &report);
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -387,7 +381,6 @@ static void block_sums_depend_on_the_elements_alone(void **state)
     static const size_t totals[] = { 0, 1, 2, 1023, 1024, 1025, 5000, 70001 };
     uint64_t seed = test_seed(23);
     size_t unlike = 0, cases = 0;
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);

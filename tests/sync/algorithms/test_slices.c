@@ -198,7 +198,6 @@ static void every_replica_has_the_slices_of_all(void **state)
 {
     uint64_t seed = test_seed(3);
     int cases = 0;
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         for (int trial = 0; trial < test_trials(replica_counts[k] > 8 ? 12 : 60); trial++, cases++) {
@@ -220,7 +219,6 @@ static void wrong_indices_and_sizes_are_errors_on_all_replicas_and_the_run_conti
 {
     uint64_t seed = test_seed(8);
     ditto_strategy *strategy = make_strategy(3, NULL);
-    (void)state;
     for (int way = 0; way < WAYS; way++)
         for (int trial = 0; trial < 10; trial++) {
             struct task t = {
@@ -285,7 +283,6 @@ static void invalid_arguments_are_refused_before_a_replica_waits(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     run_all(strategy, ask_for_nonsense, &report, &report);
     assert_ok(ditto_strategy_destroy(strategy));
 }

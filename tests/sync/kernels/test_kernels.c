@@ -13,7 +13,6 @@ static const char *const table_names[] = { "portable", "AVX2", "AVX-512" };
 
 static int find_tables(void **state)
 {
-    (void)state;
     tables_count = 0;
     for (int requested = DITTO_KERNELS_PORTABLE; requested <= DITTO_KERNELS_AVX512; requested++)
         if (dti_kernels_choose((ditto_kernels)requested, &tables[tables_count]) == DITTO_OK)
@@ -25,7 +24,6 @@ static int find_tables(void **state)
 
 static void a_dtype_has_the_operations_that_the_header_lists(void **state)
 {
-    (void)state;
     for (uint32_t t = 0; t < tables_count; t++)
         for (int d = 1; d <= DTI_NUM_DTYPES; d++)
             for (int op = DITTO_SUM; op <= DITTO_XOR; op++) {
@@ -49,7 +47,6 @@ static void passes_over_several_inputs_have_the_bits_of_the_tree(void **state)
     enum { ELEMENTS = 37, BYTES = 16 * ELEMENTS };
     static unsigned char in[8][BYTES], out[BYTES], tree[7][BYTES];
     uint64_t seed = test_seed(11);
-    (void)state;
     for (uint32_t t = 0; t < tables_count; t++)
         for (int d = 1; d <= DTI_NUM_DTYPES; d++)
             for (int op = DITTO_SUM; op <= DITTO_XOR; op++) {
@@ -80,7 +77,6 @@ static void passes_over_several_inputs_have_the_bits_of_the_tree(void **state)
  * with the kernel of SUM. */
 static void every_floating_dtype_has_a_sum_and_a_mean(void **state)
 {
-    (void)state;
     for (uint32_t t = 0; t < tables_count; t++)
         for (int d = 1; d <= DTI_NUM_DTYPES; d++) {
             assert_int_equal(dti_dtype_is_float((ditto_dtype)d), reference_is_float((ditto_dtype)d));
@@ -101,7 +97,6 @@ static void halves_are_converted_as_their_format_says(void **state)
         ditto_dtype dtype;
         int exponent, fraction;
     } kinds[] = { { DITTO_F16, 5, 10 }, { DITTO_BF16, 8, 7 } };
-    (void)state;
     for (uint32_t t = 0; t < tables_count; t++)
         for (int k = 0; k < 2; k++) {
             const struct dti_kernel *kernel = &(*tables[t])[kinds[k].dtype][DITTO_SUM];
@@ -193,7 +188,6 @@ static void every_dtype_and_op_has_the_bits_of_the_reference_with_every_instruct
     static const size_t counts[] = { 1, 7, 33, COUNT };
     uint64_t seed = test_seed(42), cases = 0;
     struct tally tally = { 0 };
-    (void)state;
     for (uint32_t t = 0; t < tables_count; t++)
         for (int d = 1; d <= DTI_NUM_DTYPES; d++)
             for (int op = DITTO_SUM; op <= DITTO_XOR; op++) {
@@ -212,7 +206,6 @@ static void every_dtype_and_op_has_the_bits_of_the_reference_with_every_instruct
 static void an_instruction_set_that_the_processor_lacks_is_refused(void **state)
 {
     dti_kernel_table *table = NULL;
-    (void)state;
     assert_status(dti_kernels_choose((ditto_kernels)4, &table), DITTO_ERR_RANGE);
     assert_status(dti_kernels_choose((ditto_kernels)-1, &table), DITTO_ERR_RANGE);
     assert_ok(dti_kernels_choose(DITTO_KERNELS_DEFAULT, &table));

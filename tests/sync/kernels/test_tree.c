@@ -16,7 +16,6 @@ struct word {
 static ditto_status write_down(void *out, const void *left, const void *right, size_t count, void *user)
 {
     struct word w;
-    (void)count, (void)user;
     snprintf(w.text, sizeof w.text, "(%.1900s %.1900s)", ((const struct word *)left)->text,
              ((const struct word *)right)->text);
     memcpy(out, &w, sizeof w);
@@ -46,7 +45,6 @@ static void expect_tree(uint32_t n, uint32_t blocks, const char *expected)
 
 static void the_tree_splits_at_the_upper_half(void **state)
 {
-    (void)state;
     expect_tree(1, 0, "0");
     expect_tree(2, 0, "(0 1)");
     expect_tree(3, 0, "((0 1) 2)");
@@ -59,7 +57,6 @@ static void the_tree_splits_at_the_upper_half(void **state)
 
 static void blocks_are_combined_first(void **state)
 {
-    (void)state;
     expect_tree(1, 1, "0");
     expect_tree(5, 1, "(((0 1) 2) (3 4))");
     expect_tree(4, 3, "(((0 1) 2) 3)");
@@ -84,7 +81,6 @@ static uint32_t levels_of(const struct dti_tree *tree, size_t a, size_t b)
 static void no_tree_has_more_levels_than_there_is_memory_for(void **state)
 {
     uint32_t most = 0;
-    (void)state;
     for (uint32_t n = 65536; n >= 60000; n -= 1009)
         for (uint32_t blocks = 0; blocks <= n; blocks += 1 + blocks / 8) {
             struct dti_tree tree = { n, blocks };
@@ -103,7 +99,6 @@ static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
     static struct word leaf[40], partial[40][DTI_TREE_PARTS], out, expected, scratch[DTI_TREE_LEVELS];
     struct dti_reduction r = in_words();
     uint64_t seed = test_seed(7);
-    (void)state;
     for (int trial = 0; trial < 300; trial++) {
         uint32_t n = 1 + (uint32_t)(test_random(&seed) % 40), values = 0, group = 0;
         r.tree = (struct dti_tree){ n, trial % 2 == 0 ? 0 : 1 + (uint32_t)(test_random(&seed) % n) };
@@ -139,7 +134,6 @@ static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
 static void parts_are_disjoint_complete_and_even(void **state)
 {
     static const size_t counts[] = { 0, 1, 15, 16, 17, 1000, 4096, 100003 };
-    (void)state;
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
         for (uint32_t n = 1; n <= 70; n++) {
             size_t next = 0, largest = 0, smallest = SIZE_MAX;
@@ -162,7 +156,6 @@ static void minimum_and_maximum_follow_ieee_754_2019(void **state)
 {
     static const float special[] = { NAN, -INFINITY, -1.0f, -1e-42f, -0.0f, 0.0f, 1e-42f, 1.0f, INFINITY };
     enum { N = sizeof special / sizeof special[0] };
-    (void)state;
     for (int op = DITTO_MIN; op <= DITTO_MAX; op++)
         for (size_t i = 0; i < N; i++)
             for (size_t k = 0; k < N; k++) {
@@ -184,7 +177,6 @@ static void integers_wrap_around(void **state)
 {
     int32_t a = INT32_MAX, b = 1, sum;
     int64_t wide_a = INT64_MIN, wide_b = -1, wide_sum;
-    (void)state;
     (*dti_kernels_best())[DITTO_I32][DITTO_SUM].combine(&sum, &a, &b, 1);
     assert_int_equal(sum, INT32_MIN);
     (*dti_kernels_best())[DITTO_I64][DITTO_SUM].combine(&wide_sum, &wide_a, &wide_b, 1);

@@ -76,7 +76,6 @@ static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
 
 static void meetings_continue_when_their_numbers_wrap(void **state)
 {
-    (void)state;
     for (int order = AUTOMATIC; order <= ONCE; order++) {
         ditto_tuning tuning = DITTO_TUNING_INIT;
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -94,7 +93,6 @@ static void meetings_continue_when_their_numbers_wrap(void **state)
 
 static ditto_status nothing(ditto_replica *self, void *unused)
 {
-    (void)self, (void)unused;
     return DITTO_OK;
 }
 
@@ -110,7 +108,6 @@ struct inner_run {
 static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *unused, ditto_value **result)
 {
-    (void)arguments, (void)count, (void)unused, (void)result;
     struct dti_team *team = dti_team_of(strategy);
     /* The first inner run also publishes jobs that allocate what inner runs need. */
     DITTO_TRY(ditto_strategy_run(strategy, nothing, NULL));
@@ -137,7 +134,6 @@ static void an_inner_run_differs_from_the_outer_one_after_any_number_of_runs(voi
 {
     struct inner_run i = { .sleeper_id = 0 };
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     run_all(strategy, merge_then_meet, &i, &i.report);
     assert_ok(ditto_strategy_destroy(strategy));
 }

@@ -116,7 +116,6 @@ static ditto_status start_and_wait_in_any_order(ditto_replica *self, void *argum
 
 static void operations_may_be_waited_for_in_any_order(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct mix m = { .seed = test_seed(99), .steps = test_trials(replica_counts[k] > 8 ? 200 : 1500) };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -162,7 +161,6 @@ static ditto_status one_computes_meanwhile(ditto_replica *self, void *argument)
 
 static void replicas_that_wait_do_the_parts_of_replicas_that_compute(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct busy b = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
@@ -218,7 +216,6 @@ static void misused_handles_are_refused(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
-    (void)state;
     left_over.number = 0;
     run_all(strategy, misuse, &report, &report);
     run_all(strategy, misuse, &report, &report);
@@ -311,7 +308,6 @@ static void replicas_that_leave_give_errors_that_name_them(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 8 };
     static const size_t counts[] = { 1, 100000 };
-    (void)state;
     for (int k = 0; k < 3; k++)
         for (int c = 0; c < 2; c++) {
             char maximum[60];
@@ -361,14 +357,12 @@ static ditto_status abandon_for_no_reason(ditto_replica *self, void *argument)
 {
     float x = 1;
     ditto_pending handle;
-    (void)argument;
     DITTO_TRY(ditto_all_reduce_start(self, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL, &handle));
     return ditto_abandon(self, DITTO_OK);
 }
 
 static void operations_can_be_abandoned(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct report report = { 0 };
         struct mix m = { .seed = 5, .steps = 50 };
@@ -437,7 +431,6 @@ static ditto_status start_many(ditto_replica *self, void *argument)
 static void a_start_without_ring_space_names_the_replicas_that_are_behind(void **state)
 {
     ditto_strategy *strategy = make_strategy(3, NULL);
-    (void)state;
     for (int late = 0; late < 2; late++) {
         struct ring_test t = { .late = late == 1 };
         assert_status(ditto_strategy_run(strategy, start_many, &t),
@@ -487,7 +480,6 @@ static ditto_status arrive_and_work(ditto_replica *self, void *argument)
 
 static void a_barrier_in_two_phases_delays_nobody(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         static struct split s;
         memset(&s, 0, sizeof s);

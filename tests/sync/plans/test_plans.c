@@ -64,7 +64,6 @@ static void expect_nested_cuts(const struct dti_rounds *r)
 static void every_plan_brings_the_announcements_of_all_replicas_to_all(void **state)
 {
     uint64_t seed = test_seed(5);
-    (void)state;
     for (int trial = test_trials(300); trial > 0; trial--) {
         struct dti_machine_shape shape = { .n = 1 + (uint32_t)(test_random(&seed) %
                                                                (trial % 6 != 0 ? 40 : 256)) };
@@ -161,7 +160,6 @@ static void latency_grows_with_the_logarithm_and_bytes_do_not_grow(void **state)
     const struct dti_all_reduce_size size = { 4 << 20, 4, 4, 1 << 20 };
     const double bytes = (double)(size.count * size.element_bytes);
     double fewest_ns[4] = { 0 }; /* a meeting of the fewest replicas */
-    (void)state;
     print_message(
         "  replicas, packages | a meeting: rounds, lines near, lines far, ns | bytes / message: a core flat, "
         "a core in\n"
@@ -258,7 +256,6 @@ static void predicted_collectives_are_faster_than_other_algorithms_and_meetings_
                                             { 128, 2 }, { 64, 4 }, { 256, 4 }, { 64, 8 }, { 256, 8 } };
     const struct dti_all_reduce_size size = { 16 << 20, 4, 4, 1 << 20 };
     const double bytes = (double)(size.count * size.element_bytes);
-    (void)state;
     print_message("| replicas | packages | meeting, ns: ditto | rounds of two | a counter | 64 MiB, ms: "
                   "ditto | its owners | "
                   "its groups | a ring | through a segment |\n"
@@ -343,7 +340,6 @@ static void expect_counters(ditto_strategy *strategy, ditto_implementation imple
 static void the_counters_of_a_collective_are_those_of_its_plan(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64 };
-    (void)state;
     print_message("  replica 0 of | planned: lines, far ones, bytes near, far | counted\n");
     for (size_t k = 0; k < sizeof replicas / sizeof replicas[0] && replicas[k] <= most_replicas(); k++)
         for (uint32_t near = 1; near <= 8 && near < replicas[k]; near = near * 2 + (near == 2)) {
@@ -394,7 +390,6 @@ static void partial_results_fit_the_mailboxes(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tuning tuning = DITTO_TUNING_INIT;
-    (void)state;
     tuning.near_replicas = 3; /* a group of 3 replicas has two partial results */
     options.tuning = &tuning;
     ditto_strategy *strategy = make_strategy(7, &options);

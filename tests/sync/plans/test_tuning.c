@@ -24,7 +24,6 @@ static ditto_status tuning_of(const char *text, const ditto_tuning *own, ditto_t
 static void the_environment_sets_what_the_program_does_not(void **state)
 {
     ditto_tuning t, own = DITTO_TUNING_INIT;
-    (void)state;
     assert_ok(tuning_of("small_bytes=2K,near_replicas=4", NULL, &t));
     assert_int_equal(t.small_bytes, 2048);
     assert_int_equal(t.near_replicas, 4);
@@ -55,7 +54,6 @@ static void wrong_settings_are_refused_with_a_message_that_quotes_them(void **st
         { "near_replicas=never", "near_replicas", DITTO_ERR_RANGE },
     };
     ditto_tuning t;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_status(tuning_of(cases[i].text, NULL, &t), cases[i].status);
         assert_message(cases[i].words);
@@ -70,7 +68,6 @@ static void only_the_members_that_an_older_struct_has_are_written(void **state)
     } older, zeros;
     const size_t known = offsetof(ditto_strategy_properties, first_local_replica);
     ditto_strategy *strategy = make_strategy(2, NULL);
-    (void)state;
     memset(&older, 0, sizeof older);
     memset(&zeros, 0, sizeof zeros);
     older.found.struct_size = known;
@@ -109,7 +106,6 @@ static ditto_status add_pairs(ditto_replica *self, void *argument)
 static void elements_are_aligned_with_odd_block_sizes(void **state)
 {
     static const size_t sizes[] = { 4096, 4099, 5000, 12345 };
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct report report = { 0 };
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;

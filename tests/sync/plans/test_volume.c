@@ -47,7 +47,6 @@ static void expect_balance(volume_fn *volume, const struct cluster *c, const str
 static void what_is_sent_is_received(void **state)
 {
     uint64_t seed = test_seed(19);
-    (void)state;
     for (int trial = 0; trial < 300; trial++) {
         struct cluster c;
         uint32_t hosts = 1 + (uint32_t)(test_random(&seed) % MOST), n = hosts > 16 ? hosts : 16;
@@ -67,7 +66,6 @@ static void what_is_sent_is_received(void **state)
 
 static void a_host_that_is_one_part_sends_as_little_as_the_best_algorithm(void **state)
 {
-    (void)state;
     for (uint32_t hosts = 2; hosts <= 32; hosts *= 2)
         for (uint32_t each = 1; each <= 100; each += 9) {
             struct cluster c;
@@ -90,7 +88,6 @@ static void parts_multiply_the_bytes_and_blocks_take_them_back(void **state)
     static const uint32_t expected[][2] = {
         { 8, 4 }, { 16, 5 }, { 32, 6 }, { 64, 7 }, { 96, 7 }, { 128, 8 }
     };
-    (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         struct cluster c;
         uint32_t n = 3 * expected[i][0];
@@ -113,7 +110,6 @@ static void partial_results_of_f16_are_twice_as_wide(void **state)
 {
     struct cluster c;
     struct dti_volume_size size = floats(1 << 18);
-    (void)state;
     size.element_bytes = 2;
     spread(&c, 8, 4, 0);
     struct dti_volume v = dti_volume_large(&c.tree, &c.ranges, 1, &size);
@@ -127,7 +123,6 @@ static void small_messages_take_one_message_time_or_a_logarithm(void **state)
 {
     struct cluster c;
     const struct dti_volume_size size = floats(10);
-    (void)state;
     for (uint32_t hosts = 1; hosts <= MOST; hosts++) {
         uint32_t steps = 0;
         while (1u << steps < hosts)
@@ -146,7 +141,6 @@ static void blocks_that_are_parts_send_the_same_bytes_in_each_step(void **state)
 {
     struct cluster c;
     const struct dti_volume_size size = floats(10);
-    (void)state;
     for (uint32_t hosts = 1, steps = 0; hosts <= 32; hosts *= 2, steps++) {
         spread(&c, 6 * hosts, hosts, 0);
         struct dti_volume v = dti_volume_small_combined(&c.tree, &c.ranges, hosts - 1, &size);

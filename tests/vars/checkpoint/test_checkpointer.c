@@ -23,7 +23,6 @@ static int destroy_during_a_call(void *unused)
     struct saved s;
     struct call waits = { &s, -1, DITTO_ERR_USER };
     pthread_t thread;
-    (void)unused;
     REQUIRE(begin(&s, "busy") == DITTO_OK);
     atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
@@ -40,7 +39,6 @@ static int destroy_during_a_call(void *unused)
 
 static void destroy_is_busy_while_another_thread_is_in_a_call(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(destroy_during_a_call, NULL, 3 * SECONDS), 0);
@@ -65,7 +63,6 @@ static int share_a_checkpointer(void *unused)
     struct call call[THREADS];
     pthread_t thread[THREADS];
     char name[40];
-    (void)unused;
     REQUIRE(begin(&s, "threads") == DITTO_OK);
     for (int i = 0; i < THREADS; i++) {
         call[i] = (struct call){ &s, 100 * i, DITTO_OK };
@@ -86,7 +83,6 @@ static int share_a_checkpointer(void *unused)
 
 static void threads_that_share_a_checkpointer_take_turns(void **state)
 {
-    (void)state;
     if (SANITIZED) /* this test does not hold threads, so it can run here to detect races */
         assert_int_equal(share_a_checkpointer(NULL), 0);
     else
@@ -100,7 +96,6 @@ static int save_during_a_save(void *unused)
     struct saved s;
     struct call second = { &s, 2, DITTO_ERR_USER };
     pthread_t thread;
-    (void)unused;
     REQUIRE(begin(&s, "second") == DITTO_OK);
     atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
@@ -117,7 +112,6 @@ static int save_during_a_save(void *unused)
 
 static void a_second_save_waits_for_the_first(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(save_during_a_save, NULL, 3 * SECONDS), 0);
@@ -145,7 +139,6 @@ static int create_folders(void *unused)
     static const char *const ends[] = { "", "/", "///" };
     ditto_strategy *strategy;
     char path[200];
-    (void)unused;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) == DITTO_OK);
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s/made%s", own_folder, ends[i]);
@@ -164,7 +157,6 @@ static int create_folders(void *unused)
 
 static void the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with_a_slash(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(create_folders, NULL, 3 * SECONDS), 0);
@@ -196,7 +188,6 @@ static ditto_status call_with_the_turn(uint32_t replica, uint32_t num_replicas, 
 {
     static const float zero = 0;
     struct beside *b = user;
-    (void)num_replicas;
     *component = (ditto_tensor){ .data = (void *)(uintptr_t)&zero, .dtype = DITTO_F32 };
     if (replica != 0)
         return DITTO_OK;
@@ -233,7 +224,6 @@ static int call_beside_a_save(void *argument)
 
 static void a_save_that_waits_for_the_turn_does_not_hold_up_calls_of_the_thread_that_has_it(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < REPLICA_COUNTS; i++) {
         uint32_t replicas = counts_of_replicas[i];
         /* The result is 124 if the child hangs. */
@@ -262,7 +252,6 @@ static ditto_status destroy_first(ditto_strategy *strategy, ditto_value *const *
                                   void *argument, ditto_value **result)
 {
     struct owned *o = argument;
-    (void)strategy, (void)arguments, (void)count, (void)result;
     return ditto_checkpointer_destroy(o->c[0]);
 }
 
@@ -273,7 +262,6 @@ static ditto_status destroy_in_merge(ditto_replica *self, void *argument)
 
 static void a_checkpointer_is_destroyed_in_a_merge_function_but_not_by_a_replica(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < REPLICA_COUNTS; i++) {
         struct owned o = { .c = { NULL } };
         uint32_t replicas = counts_of_replicas[i];
@@ -347,21 +335,18 @@ static ditto_status call_inside(struct inside *i)
 static ditto_status map_inside(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                void *user)
 {
-    (void)random;
     memcpy(out->data, in->data, sizeof(int64_t));
     return call_inside(user);
 }
 
 static ditto_status filter_inside(const ditto_tensor *row, void *user, int *keep)
 {
-    (void)row;
     *keep = 1;
     return call_inside(user);
 }
 
 static ditto_status generate_inside(void *user, void *position, const ditto_tensor *row)
 {
-    (void)position;
     *(int64_t *)row->data = 1;
     return call_inside(user);
 }
@@ -451,7 +436,6 @@ static int call_in_a_function_of_a_dataset(void *argument)
 
 static void a_function_of_a_dataset_makes_no_call_of_a_checkpointer(void **state)
 {
-    (void)state;
     for (enum kind kind = MAP; kind < KINDS; kind++)
         for (size_t i = 0; i < REPLICA_COUNTS; i++) {
             struct calling c = { kind, counts_of_replicas[i] };

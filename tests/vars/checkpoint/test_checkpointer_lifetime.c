@@ -28,7 +28,6 @@ static int use_in_a_child(void *argument)
 static int fork_during_a_save(void *unused)
 {
     struct saved s;
-    (void)unused;
     REQUIRE(begin(&s, "forked") == DITTO_OK);
     atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
@@ -43,7 +42,6 @@ static int fork_during_a_save(void *unused)
 
 static void a_child_of_a_process_that_saves_gets_FORKED_and_does_not_wait(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(fork_during_a_save, NULL, 3 * SECONDS), 0);
@@ -54,7 +52,6 @@ static void a_child_of_a_process_that_saves_gets_FORKED_and_does_not_wait(void *
 static int destroy_the_strategy_during_a_save(void *unused)
 {
     struct saved s;
-    (void)unused;
     REQUIRE(begin(&s, "gone") == DITTO_OK);
     atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
@@ -71,7 +68,6 @@ static int destroy_the_strategy_during_a_save(void *unused)
 
 static void a_strategy_may_be_destroyed_while_its_checkpoint_is_written(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(destroy_the_strategy_during_a_save, NULL, 3 * SECONDS), 0);
@@ -89,7 +85,6 @@ static int destroy_the_strategy_under_a_save(void *unused)
     struct saved s;
     struct call once = { &s, 0, DITTO_ERR_USER };
     pthread_t thread;
-    (void)unused;
     REQUIRE(begin(&s, "under") == DITTO_OK);
     atomic_store(&holding, true);
     REQUIRE(pthread_create(&thread, NULL, save_once, &once) == 0);
@@ -106,7 +101,6 @@ static int destroy_the_strategy_under_a_save(void *unused)
 
 static void a_strategy_is_not_destroyed_during_a_save_of_another_thread(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(destroy_the_strategy_under_a_save, NULL, 3 * SECONDS), 0);
@@ -185,31 +179,26 @@ static int destroy_under(void *(*body)(void *))
 
 static int destroy_under_a_save(void *unused)
 {
-    (void)unused;
     return destroy_under(save_once);
 }
 
 static int destroy_under_a_save_of_some(void *unused)
 {
-    (void)unused;
     return destroy_under(save_chosen_once);
 }
 
 static int destroy_under_a_save_to_a_folder(void *unused)
 {
-    (void)unused;
     return destroy_under(save_to_folder_once);
 }
 
 static int destroy_under_a_restore(void *unused)
 {
-    (void)unused;
     return destroy_under(restore_once);
 }
 
 static void variables_and_slots_are_not_destroyed_during_a_save_or_restore_of_another_thread(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(destroy_under_a_save, NULL, 3 * SECONDS), 0);
@@ -300,7 +289,6 @@ static int come_and_go_under_saves(void *unused)
     ditto_variable *stays;
     pthread_t thread;
     size_t left;
-    (void)unused;
     options.num_replicas = 1;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &c.strategy) == DITTO_OK);
     REQUIRE(ditto_variable_create(c.strategy, &zeros, NULL, &stays) == DITTO_OK);
@@ -319,7 +307,6 @@ static int come_and_go_under_saves(void *unused)
 
 static void variables_are_created_and_destroyed_while_another_thread_saves_and_restores(void **state)
 {
-    (void)state;
     if (SANITIZED)
         assert_int_equal(come_and_go_under_saves(NULL), 0);
     else
@@ -361,7 +348,6 @@ static ditto_status come_late(ditto_replica *self, void *argument)
 static ditto_status merge_late(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *user, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)count, (void)result;
     save_late(user);
     return DITTO_OK;
 }
@@ -430,7 +416,6 @@ static int run_late_case(struct late_case c)
 
 static void a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_late(void **state)
 {
-    (void)state;
     for (enum order order = STRATEGY_FIRST; order < ORDERS; order++)
         for (int merges = 0; merges < 2; merges++)
             for (size_t i = 0; i < REPLICA_COUNTS; i++)

@@ -30,7 +30,6 @@ static void names_are_refused_exactly_if_two_are_equal_or_one_is_in_the_folder_o
 {
     uint64_t random = test_seed(15);
     int accepted = 0, refused = 0;
-    (void)state;
     for (int trial = 0; trial < test_trials(200000); trial++) {
         char name[NAMES][LENGTH + 1];
         struct dti_contents c = { .step = 0 };

@@ -188,7 +188,6 @@ static void try_all(bool saves)
 static void a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works(
     void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     try_all(false);
@@ -197,7 +196,6 @@ static void a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_t
 static void a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works(
     void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     try_all(true);
@@ -306,7 +304,6 @@ static int hold_once(void *argument)
 
 static void a_restore_without_memory_leaves_the_held_values_as_they_were(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     for (int others = 0; others < 2; others++) {

@@ -52,7 +52,6 @@ static void quotients_of_c64_are_off_by_less_than_0_51_ulp(void **state)
 {
     uint64_t random = test_seed(21);
     double worst = 0;
-    (void)state;
     for (int i = 0; i < 300000; i++) {
         float part[4], quotient[2];
         double x[2], y[2], found[2];
@@ -79,7 +78,6 @@ static void quotients_of_c128_are_off_by_less_than_two_and_a_half_ulp(void **sta
 {
     uint64_t random = test_seed(22);
     double worst = 0;
-    (void)state;
     for (int i = 0; i < 300000; i++) {
         double x[2], y[2], quotient[2];
         int most_exponent = i % 2 ? 2 : 190, x_exponent = (int)(test_random(&random) % 1600) - 800;
@@ -118,7 +116,6 @@ static void quotients_are_right_over_the_whole_range_of_exponents(void **state)
         { { DBL_MAX, -DBL_MAX }, { INFINITY, -INFINITY }, { 0, 0 } },
         { { DBL_MAX, DBL_MAX }, { INFINITY, NAN }, { 0, 0 } },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         double quotient[2];
         dti_quotient_c128(quotient, cases[i].x, cases[i].y, 1);
@@ -139,7 +136,6 @@ static void infinities_and_zeros_are_treated_as_in_c(void **state)
 {
     static const double parts[] = { 0.0, -0.0, 1, -2, INFINITY, -INFINITY, NAN };
     enum { PARTS = sizeof parts / sizeof parts[0] };
-    (void)state;
     for (int i = 0; i < PARTS * PARTS * PARTS * PARTS; i++) {
         double x[2] = { parts[i % PARTS], parts[i / PARTS % PARTS] }, wide[2];
         double y[2] = { parts[i / PARTS / PARTS % PARTS], parts[i / PARTS / PARTS / PARTS] };
@@ -165,7 +161,6 @@ static void zeros_have_the_same_signs_in_c64_and_c128(void **state)
 {
     static const double parts[] = { 0.0, -0.0, 1, -1, 3, -0.5, INFINITY, -INFINITY };
     enum { PARTS = sizeof parts / sizeof parts[0] };
-    (void)state;
     for (int i = 0; i < PARTS * PARTS * PARTS * PARTS; i++) {
         double x[2] = { parts[i % PARTS], parts[i / PARTS % PARTS] }, wide[2];
         double y[2] = { parts[i / PARTS / PARTS % PARTS], parts[i / PARTS / PARTS / PARTS] };

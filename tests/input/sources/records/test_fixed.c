@@ -24,7 +24,6 @@ static const ditto_tensor image_and_label[2] = { { .dtype = DITTO_U8, .rank = 2,
 static void components_lie_one_after_the_other(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     made.length = 0;
     add(&made, "HEADER", 6);
     for (unsigned i = 0; i < 100; i++) {
@@ -60,7 +59,6 @@ static void elements_of_every_type_are_byte_swapped(void **state)
     } types[] = { { DITTO_F16, 2 },  { DITTO_BF16, 2 }, { DITTO_F32, 4 }, { DITTO_F64, 8 }, { DITTO_C64, 4 },
                   { DITTO_C128, 8 }, { DITTO_I8, 1 },   { DITTO_I16, 2 }, { DITTO_I32, 4 }, { DITTO_I64, 8 },
                   { DITTO_U8, 1 },   { DITTO_U16, 2 },  { DITTO_U32, 4 }, { DITTO_U64, 8 } };
-    (void)state;
     made.length = 0;
     for (unsigned i = 0; i < 64; i++)
         add_number(&made, i, 1);
@@ -89,7 +87,6 @@ static void a_bool_is_0_or_1(void **state)
 {
     ditto_tensor row = { .dtype = DITTO_BOOL };
     ditto_dataset *d;
-    (void)state;
     assert_ok(open_fixed(write_bytes("bools", "\0\1\2\xff", 4), &row, 1, 0, 0, 0, &d));
     struct taken t = take_all(d);
     assert_int_equal(t.rows, 4);
@@ -103,7 +100,6 @@ static void long_records_are_read_component_by_component(void **state)
     ditto_tensor row[2] = { { .dtype = DITTO_U8, .rank = 1, .shape = { 300001 } }, { .dtype = DITTO_U32 } };
     uint64_t random = test_seed(1);
     ditto_dataset *d, *shuffled;
-    (void)state;
     made.length = 0;
     for (uint32_t i = 0; i < 5; i++) {
         for (size_t k = 0; k < 300001; k++)
@@ -135,7 +131,6 @@ static void files_follow_one_another(void **state)
                              write_bytes("2-even", "HF", 2), write_bytes("3-odd", "Hef45gh67F", 10) };
     ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
     ditto_dataset *d, *shuffled;
-    (void)state;
     options.header_bytes = options.footer_bytes = 1;
     assert_ok(ditto_dataset_from_fixed(&(ditto_files){ names, 4, 0 }, two_u16, 1, &options, &d));
     struct taken t = take_all(d);
@@ -202,7 +197,6 @@ static void assert_windows(const struct taken *t, size_t row, size_t count, size
  * rows. */
 static void rows_of_a_language_model_overlap_by_one_token(void **state)
 {
-    (void)state;
     for (size_t length = 1; length <= 6; length++)
         for (unsigned tokens = 0; tokens < 40; tokens++) {
             const char *path = write_tokens("tokens", 0, tokens, 3);
@@ -233,7 +227,6 @@ static void records_begin_at_every_stride(void **state)
     enum { TOKENS = 3000 };
     const char *path = write_tokens("strides", 0, TOKENS, 1);
     static const size_t strides[] = { 1, 2, 7, 8, 9, 20, 400, 2990, 5000 };
-    (void)state;
     for (size_t k = 0; k < sizeof strides / sizeof strides[0]; k++)
         for (int mixed = 0; mixed < 2; mixed++) {
             ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { 8 } };
@@ -269,7 +262,6 @@ static void components_of_records_that_overlap_are_right(void **state)
                             { .dtype = DITTO_U32 },
                             { .dtype = DITTO_U8, .rank = 1, .shape = { 600000 } } };
     uint64_t random = test_seed(5);
-    (void)state;
     made.length = 0;
     for (size_t i = 0; i < 1000000; i++)
         add_number(&made, test_random(&random), 1);
@@ -306,7 +298,6 @@ static void no_record_crosses_from_one_file_to_the_next(void **state)
     ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { 4 } };
     const char *names[4];
     ditto_dataset *d;
-    (void)state;
     names[0] = write_tokens("0-even", 0, 10, 0);  /* 0 - 3, 3 - 6, 6 - 9 */
     names[1] = write_tokens("1-odd", 100, 3, 0);  /* too short for a record */
     names[2] = write_tokens("2-even", 200, 9, 0); /* 200 - 203, 203 - 206; two tokens are left */
@@ -329,7 +320,6 @@ static void a_stride_of_one_record_equals_no_stride(void **state)
                *odd = write_bytes("rest", "0123456789", 10);
     ditto_dataset *d[3];
     uint64_t fingerprint[3];
-    (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         /* The stride is not set, half a record, and one record. */
         assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 4 * i / 2, &d[i]));
@@ -351,7 +341,6 @@ static void records_that_overlap_by_a_part_of_an_element_are_refused(void **stat
     const char *path = write_bytes("ok", "0123456789abcdef", 16);
     ditto_tensor pair[2] = { two_u16[0], two_u16[0] };
     ditto_dataset *d;
-    (void)state;
     for (uint32_t components = 1; components <= 2; components++) {
         assert_status(open_at_stride(&path, 1, pair, components, 0, 3, &d), DITTO_ERR_INVALID);
         assert_message("stride_bytes is 3, but elements have 2 bytes");
@@ -368,7 +357,6 @@ static void records_that_overlap_by_a_part_of_an_element_are_refused(void **stat
 static void a_file_must_be_a_whole_number_of_records(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     made.length = 0;
     for (unsigned i = 0; i < 40; i++)
         add_number(&made, i, 1);
@@ -409,7 +397,6 @@ static void wrong_arguments_and_files_are_refused(void **state)
     ditto_tensor huge[2] = { { .dtype = DITTO_U8, .rank = 1, .shape = { PTRDIFF_MAX } },
                              { .dtype = DITTO_U8, .rank = 1, .shape = { PTRDIFF_MAX } } };
     ditto_dataset *d;
-    (void)state;
     assert_status(open_fixed(path, &empty, 1, 0, 0, 0, &d), DITTO_ERR_INVALID);
     assert_message("0 bytes");
     assert_status(open_fixed(path, &unknown, 1, 0, 0, 0, &d), DITTO_ERR_INVALID);
@@ -434,7 +421,6 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
     ditto_tensor wide = { .dtype = DITTO_U8, .rank = 1, .shape = { 1000 } };
     ditto_tensor pair[2] = { { .dtype = DITTO_U8, .rank = 1, .shape = { 600 } },
                              { .dtype = DITTO_U8, .rank = 1, .shape = { 400 } } };
-    (void)state;
     for (int kind = 0; kind < 4; kind++) {
         ditto_dataset *d, *shuffled;
         const char *path = write_bytes("shrinks", made.bytes, 1000000);
@@ -463,7 +449,6 @@ static void rows_outside_the_files_are_an_error(void **state)
     } kinds[] = { { 1, 10, 0 }, { 1, 400000, 0 }, { 1, 10, 5 }, { 2, 10, 0 }, { 2, 200000, 0 } };
     uint64_t damaged[2][3] = { { 0, 1ull << 32, 1 }, { UINT64_MAX - 20, 0, 1 } };
     static unsigned char to[2][400000];
-    (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         ditto_tensor one = { .dtype = DITTO_U8, .rank = 1, .shape = { kinds[k].bytes } };
         struct dti_reader reader = { 0 };

@@ -47,7 +47,6 @@ static void a_file_written_by_numpy_is_read(void **state)
                                 "\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0";
     ditto_dataset *d;
     ditto_element_spec spec;
-    (void)state;
     assert_int_equal(sizeof bytes - 1, 128 + 24);
     assert_ok(open_one(write_bytes("numpy.npy", bytes, sizeof bytes - 1), &d));
     assert_ok(ditto_dataset_spec(d, &spec));
@@ -76,7 +75,6 @@ enum { TYPES = sizeof types / sizeof types[0] };
 
 static void every_type_byte_order_and_version_is_read(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < TYPES; k++)
         for (const char *order = "<>=|"; *order != '\0'; order++)
             for (unsigned version = 1; version <= 3; version++) {
@@ -115,7 +113,6 @@ static void several_files_make_components_of_one_row(void **state)
 {
     const char *names[3];
     ditto_dataset *d, *shuffled;
-    (void)state;
     for (uint32_t k = 0; k < 3; k++) {
         char name[16];
         begin_file(1 + k, k == 0   ? "{'descr': '<f4', 'fortran_order': False, 'shape': (500, 3, 2), }"
@@ -167,7 +164,6 @@ static void headers_may_be_written_in_other_ways(void **state)
         "{'descr': '<u4', 'fortran_order': True, 'shape': (2,), }",
         "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1, 1, 1, 1, 1, 1, 4), }",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         ditto_dataset *d;
         /* Bytes behind the array are ignored, as in NumPy. */
@@ -246,7 +242,6 @@ static void wrong_headers_are_refused(void **state)
         { "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (2,), }", "[('x', '<f4')]",
           DITTO_ERR_UNSUPPORTED },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ditto_dataset *d;
         assert_status(open_with(bad[i].text, "12345678", 8, &d), bad[i].status);
@@ -258,7 +253,6 @@ static void wrong_headers_are_refused(void **state)
 static void a_header_cut_or_changed_anywhere_gives_an_error_or_rows(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     for (unsigned version = 1; version <= 3; version++) {
         begin_file(version, "{'descr': '<u2', 'fortran_order': False, 'shape': (4, 2), }");
         add(&made, "0123456789abcdef", 16);
@@ -290,7 +284,6 @@ static void a_header_cut_or_changed_anywhere_gives_an_error_or_rows(void **state
 static void files_that_are_not_npy_files_are_refused(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     assert_status(open_one(write_bytes("empty.npy", "", 0), &d), DITTO_ERR_CORRUPT);
     assert_message("empty.npy: not a .npy file");
     assert_status(open_one(write_bytes("zip.npy", "PK\3\4 and so on, and so on", 25), &d), DITTO_ERR_CORRUPT);
@@ -312,7 +305,6 @@ static void files_that_are_not_npy_files_are_refused(void **state)
 
 static void a_file_that_becomes_shorter_is_an_error(void **state)
 {
-    (void)state;
     begin_file(1, "{'descr': '<u2', 'fortran_order': False, 'shape': (1000, 500), }");
     memset(made.bytes + made.length, 7, 1000000);
     made.length += 1000000;

@@ -14,7 +14,6 @@ static void checksums_have_the_known_values(void **state)
 {
     unsigned char bytes[32], random[300];
     uint64_t seed = test_seed(5);
-    (void)state;
     assert_int_equal(dti_crc32c("123456789", 9), 0xe3069283u);
     memset(bytes, 0, 32);
     assert_int_equal(dti_crc32c(bytes, 32), 0x8a9136aau);
@@ -94,7 +93,6 @@ static void records_come_with_zeros_behind_them_and_with_their_length(void **sta
 {
     ditto_dataset *d;
     ditto_element_spec spec;
-    (void)state;
     make_four();
     assert_ok(open_tfrecord(write_bytes("a", made.bytes, made.length), 8, DITTO_COMPRESSION_DEFAULT, 0, &d));
     assert_ok(ditto_dataset_spec(d, &spec));
@@ -120,7 +118,6 @@ static void files_follow_one_another(void **state)
     const char *names[5];
     ditto_dataset *d;
     ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
-    (void)state;
     make_four();
     options.max_bytes = 8;
     names[0] = write_bytes("0-even", made.bytes, made.length);
@@ -151,7 +148,6 @@ static void records_may_be_larger_than_a_read(void **state)
     static unsigned char data[700000];
     uint64_t random = test_seed(1);
     ditto_dataset *d, *shuffled;
-    (void)state;
     made.length = 0;
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)test_random(&random);
@@ -186,7 +182,6 @@ static void records_may_be_larger_than_a_read(void **state)
 
 static void a_file_that_ends_anywhere_gives_the_whole_records_before(void **state)
 {
-    (void)state;
     make_four();
     for (size_t length = 1; length <= made.length; length++) {
         size_t whole = 0;
@@ -227,7 +222,6 @@ static int part_of(size_t at, size_t *record)
 
 static void a_flipped_bit_is_noticed_unless_the_data_is_trusted(void **state)
 {
-    (void)state;
     make_four();
     for (size_t bit = 0; bit < 8 * made.length; bit++)
         for (int trust = 0; trust < 2; trust++) {
@@ -264,7 +258,6 @@ static void impossible_lengths_are_refused(void **state)
         9, 100, 1u << 20, UINT32_MAX, (uint64_t)1 << 32, INT64_MAX, UINT64_MAX - 16, UINT64_MAX
     };
     ditto_dataset *d;
-    (void)state;
     for (size_t i = 0; i < 8; i++) {
         char text[64];
         made.length = 0;
@@ -307,7 +300,6 @@ static void impossible_lengths_are_refused(void **state)
 static void files_that_are_not_tfrecord_files_are_refused(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     assert_ok(open_tfrecord(write_bytes("text", "These are words, and no records.\n", 33), 8,
                             DITTO_COMPRESSION_DEFAULT, 0, &d));
     struct taken t = nothing_taken(d);
@@ -330,7 +322,6 @@ static void files_that_are_not_tfrecord_files_are_refused(void **state)
 static void a_file_that_becomes_shorter_is_an_error(void **state)
 {
     ditto_dataset *d, *shuffled;
-    (void)state;
     made.length = 0;
     for (int i = 0; i < 1000; i++)
         add_record(&made, &i, sizeof i);
@@ -386,7 +377,6 @@ static void compressed_files_have_the_same_rows(void **state)
     const char *names[5];
     ditto_dataset *d;
     ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
-    (void)state;
     make_four();
     options.max_bytes = 8;
     options.compression = DITTO_COMPRESSION_GZIP;
@@ -424,7 +414,6 @@ static void compressed_records_may_be_larger_than_a_read(void **state)
     static unsigned char data[300000];
     uint64_t random = test_seed(3);
     ditto_dataset *d;
-    (void)state;
     made.length = 0;
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(test_random(&random) % 17);
@@ -467,7 +456,6 @@ static ditto_status read_damaged(const char *name, size_t length, size_t *rows)
 static void damaged_compressed_files_are_refused(void **state)
 {
     size_t rows;
-    (void)state;
     make_four();
     packed.length = 0;
     add_member(&packed, made.bytes, made.length);
@@ -514,7 +502,6 @@ static void a_state_of_a_changed_compressed_file_is_refused(void **state)
     struct dti_cursor *cursor;
     struct dti_bytes bytes = { 0 };
     ditto_dataset *d;
-    (void)state;
     make_four();
     packed.length = 0;
     add_member(&packed, made.bytes, made.length);
@@ -544,7 +531,6 @@ static void a_state_of_a_changed_compressed_file_is_refused(void **state)
 static void compressed_files_need_zlib(void **state)
 {
     ditto_dataset *d;
-    (void)state;
     assert_status(open_tfrecord(write_bytes("a.gz", "x", 1), 8, DITTO_COMPRESSION_GZIP, 0, &d),
                   DITTO_ERR_UNSUPPORTED);
     assert_message("zlib");

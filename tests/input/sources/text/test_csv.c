@@ -14,7 +14,6 @@
 
 static void a_row_is_a_line_of_fields(void **state)
 {
-    (void)state;
     expect_rows(&numbers, BYTES("1,2,3\n4,5,6\n"), "1|2|3|\n4|5|6|\n");
     expect_rows(&numbers, BYTES("1,2,3\r\n\n4,5,6"), "1|2|3|\n4|5|6|\n");
     expect_rows(&numbers, BYTES("\n\r\n \t \n1,2,3\n\n\n"), "1|2|3|\n");
@@ -28,7 +27,6 @@ static void a_row_is_a_line_of_fields(void **state)
 
 static void a_malformed_row_is_named_by_file_line_and_column(void **state)
 {
-    (void)state;
     expect_error(&numbers, BYTES("1,2,3\n4,abc,6\n7,8,9\n"), 1,
                  ":2: column 2: \"abc\" is not a number of type f32");
     expect_error(&numbers, BYTES("1,2,3\n4,5,6\n7,8\n"), 2,
@@ -54,7 +52,6 @@ static void a_malformed_row_is_named_by_file_line_and_column(void **state)
 static void quotes_are_those_of_rfc_4180(void **state)
 {
     struct table raw = texts;
-    (void)state;
     expect_rows(&texts, BYTES("a,b\n"), "a|b|\n");
     expect_rows(&texts, BYTES(" a , b\t\n"), " a | b\t|\n"); /* spaces belong to the text */
     expect_rows(&texts, BYTES("\"a\",\"b\"\r\n\"c\",d"), "a|b|\nc|d|\n");
@@ -86,7 +83,6 @@ static void unused_columns_are_scanned_only_for_their_ends(void **state)
     struct table t = { { { 1, 1, DITTO_I32, 0, 0, 0 }, { 3, 1, DITTO_F64, 0, 0, 0 }, TEXT_COLUMN(1) },
                        3,
                        DITTO_CSV_OPTIONS_INIT };
-    (void)state;
     /* A column may be used twice. */
     expect_rows(&t, BYTES("x,1,\xff,2\n,3,\"a,\"\"b\",4\n"), "1|2|1|\n3|4|3|\n");
     expect_error(&t, BYTES("x\"y,1,,2\n"), 0, ":1: column 1: there is a quote");
@@ -107,7 +103,6 @@ static void rows_may_cross_the_boundaries_of_reads(void **state)
     uint64_t random = test_seed(262144);
     size_t room = (size_t)16 << 20, used = 0, wanted = 0;
     char *text = malloc(room), *expected = malloc(room);
-    (void)state;
     for (int row = 0; row < 60; row++) {
         size_t length = test_random(&random) % (row % 6 == 0 ? 300000 : 5000) + 1;
         bool quoted = test_random(&random) % 2;
@@ -139,7 +134,6 @@ static void lines_are_counted_through_quotes_and_files(void **state)
     struct table t = texts;
     struct rows r = { 0 };
     ditto_dataset *d;
-    (void)state;
     t.options.skip_lines = 1; /* quotes in this line do not count */
     assert_ok(ditto_dataset_from_csv(&(ditto_files){ names, 2, 0 }, t.component, 2, &t.options, &d));
     assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, 2 }, 0), DITTO_ERR_CORRUPT);
@@ -157,7 +151,6 @@ static void an_endless_row_does_not_use_memory(void **state)
 {
     char *name = temporary_file("1,2,3\n1,2,\"3");
     char message[128];
-    (void)state;
     assert_int_equal(truncate(name, 1l << 30), 0); /* a hole needs no disk space */
     ditto_dataset *d = csv_of(name, &numbers);
     struct rows r = { 0 };
@@ -182,7 +175,6 @@ struct cut {
 static ditto_status cut_file(const ditto_tensor *row, void *state)
 {
     struct cut *cut = state;
-    (void)row;
     cut->rows++;
     return truncate(cut->name, 0) == 0 ? DITTO_OK : DITTO_ERR_USER;
 }
@@ -193,7 +185,6 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     struct table t = { { { 0, WIDE, DITTO_I32, 0, 0, 0 } }, 1, DITTO_CSV_OPTIONS_INIT };
     char *name = temporary_file("");
     FILE *file = fopen(name, "w");
-    (void)state;
     for (int i = 0; i < ROWS * WIDE; i++)
         fprintf(file, "%d%c", i, i % WIDE == WIDE - 1 ? '\n' : ',');
     fclose(file);
@@ -252,7 +243,6 @@ static void positions_are_saved_and_shards_take_whole_files(void **state)
     const char *const *files = (const char *const *)names;
     struct table t = texts;
     ditto_dataset *d;
-    (void)state;
     t.options.skip_lines = 1;
     assert_ok(ditto_dataset_from_csv(&(ditto_files){ files, 2, 0 }, t.component, 2, &t.options, &d));
     for (size_t step = 1; step < 8; step++) {
@@ -280,7 +270,6 @@ static void rows_of_a_damaged_state_are_refused(void **state)
     char *name = temporary_file("1,2,3\n");
     ditto_dataset *d = csv_of(name, &numbers);
     struct dti_reader reader = { 0 };
-    (void)state;
     for (size_t n = 0; n < sizeof damaged / sizeof damaged[0]; n++) {
         uint64_t word[3];
         float f[2] = { -1, -1 };
@@ -315,7 +304,6 @@ static void impossible_components_are_refused(void **state)
     ditto_csv_options plain = DITTO_CSV_OPTIONS_INIT, o = plain;
     ditto_csv_component good = { 0, 3, DITTO_F32, 0, 0, 0 };
     static const char delimiters[] = "\n\r.+-eE\"0123456789";
-    (void)state;
     refuse((ditto_csv_component){ 0, 0, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID,
            "components[0] has 0 columns");
     refuse((ditto_csv_component){ UINT32_MAX, 2, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID,
@@ -357,7 +345,6 @@ static void files_that_cannot_be_read_are_refused(void **state)
     ditto_files files = { names, 2, 0 };
     ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
     ditto_dataset *d;
-    (void)state;
     options.skip_lines = 1;
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, &options, &d), DITTO_ERR_INVALID);
     assert_message("no row");

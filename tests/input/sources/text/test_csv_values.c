@@ -31,7 +31,6 @@ static void text_is_utf8_and_fits(void **state)
         "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "12345678\xc3\xa9", "gr\xc3\xbc\xc3\x9f dich"
     };
     char line[64], expected[64];
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(line, sizeof line, "a,%s\n", bad[i]);
         expect_error(&texts, line, strlen(line), 0, ":1: column 2: the text is not UTF-8");
@@ -59,7 +58,6 @@ static void missing_values_are_errors_or_the_given_value(void **state)
                        DITTO_CSV_OPTIONS_INIT };
     static const ditto_dtype integers[] = { DITTO_I8, DITTO_I16, DITTO_I32, DITTO_I64,
                                             DITTO_U8, DITTO_U16, DITTO_U32, DITTO_U64 };
-    (void)state;
     expect_rows(&t, BYTES("1,2,3,0,4\n,,,,4\n \t,\"\", ,\" \",4\n1,,0,false,4"),
                 "1|2|3|0|4|\nnan|nan|-1|1|4|\nnan|nan|-1|1|4|\n1|nan|0|0|4|\n");
     expect_error(&t, BYTES("1,2,3,0,\n"), 0, ":1: column 5: \"\" is not a number of type f64");
@@ -97,7 +95,6 @@ static void every_dtype_has_its_limits(void **state)
     static const char *const no_integers[] = { "nan", "inf", "-inf", "0x10", "1.5", "1e3", "1.",   ".", "-",
                                                "+",   "--1", "1-",   "1 2",  "1_0", "",    "true", "e5" };
     char line[128], expected[128];
-    (void)state;
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         struct table t = { { { 0, 1, limits[i].dtype, 0, 0, 0 },
                              { 1, 1, limits[i].dtype, 0, 0, 0 },
@@ -189,7 +186,6 @@ static void numbers_are_rounded_as_strtod_does(void **state)
     char *name = temporary_file("");
     FILE *file = fopen(name, "w");
     size_t count = 0;
-    (void)state;
     while (count < MANY) {
         random_number(&random, c.text[count]);
         double value = strtod(c.text[count], NULL);
@@ -213,7 +209,6 @@ static void integers_of_all_lengths_come_back(void **state)
     uint64_t random = test_seed(8259);
     size_t room = (size_t)1 << 22, used = 0, wanted = 0;
     char *text = malloc(room), *expected = malloc(room);
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         int64_t n[3];
         for (int k = 0; k < 3; k++)

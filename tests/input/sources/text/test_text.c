@@ -91,7 +91,6 @@ static void expect_error(ditto_dataset *d, const char *name, const char *message
 
 static void lines_have_any_content_and_no_line_ends(void **state)
 {
-    (void)state;
     expect_lines(BYTES("one\ntwo\n"), 0, BYTES("[one][two]"));
     expect_lines(BYTES("one\r\ntwo\r\n"), 0, BYTES("[one][two]"));
     expect_lines(BYTES("one\ntwo"), 0, BYTES("[one][two]"));         /* the last line end is optional */
@@ -113,7 +112,6 @@ static void lines_have_any_content_and_no_line_ends(void **state)
 static void files_without_a_row_are_refused(void **state)
 {
     static const char *const none[] = { "", "\xef\xbb\xbf", "a\n", "a\nb\n", "a\nb" };
-    (void)state;
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         char *name = temporary_file(none[i]);
         const char *const names[] = { name, name };
@@ -133,7 +131,6 @@ static void files_without_a_row_are_refused(void **state)
 static void a_line_that_is_too_long_is_named(void **state)
 {
     char line[LONGEST + 3], *name;
-    (void)state;
     memset(line, 'x', sizeof line);
     line[LONGEST] = '\r';
     line[LONGEST + 1] = '\n';
@@ -167,7 +164,6 @@ static char *endless(const char *beginning, long bytes)
 static void an_endless_line_does_not_use_memory(void **state)
 {
     char *name = endless("a\nb\nthe third", 1l << 30);
-    (void)state;
     long before = resident_kib();
     expect_error(text_of(name, LONGEST, 0), name, ":3: the line has more than 64 bytes", 2);
     struct rusage usage;
@@ -190,7 +186,6 @@ static void lines_may_cross_the_boundaries_of_reads(void **state)
     static const size_t lengths[] = { 262140, 262142,  262143, 262144, 262145, 524287,
                                       524288, 1000000, 3,      0,      262141, 7 };
     enum { LINES = sizeof lengths / sizeof lengths[0] };
-    (void)state;
     for (int end = test_trials(5) < 5 ? 1 : 0; end < 2; end++) {
         char *text = malloc(8 << 20), *expected = malloc(8 << 20);
         size_t used = 0, wanted = 0;
@@ -219,7 +214,6 @@ static void lines_may_cross_the_boundaries_of_reads(void **state)
 static void any_bytes_are_split_only_at_line_ends(void **state)
 {
     uint64_t random = test_seed(77);
-    (void)state;
     for (int trial = test_trials(10); trial > 0; trial--) {
         size_t size = 1 + test_random(&random) % 600000, wanted = 0;
         unsigned one_in = 8 + (unsigned)(test_random(&random) % 90);
@@ -274,7 +268,6 @@ static void files_are_read_one_after_the_other(void **state)
     size_t used = 0;
     ditto_text_options options = DITTO_TEXT_OPTIONS_INIT;
     ditto_dataset *d;
-    (void)state;
     make_folder(folder);
     for (int i = 0; i < FILES; i++) {
         snprintf(paths[i], sizeof paths[i], "%s/%03d.txt", folder, i);
@@ -341,7 +334,6 @@ static int shuffle_many(void *folder)
 static void few_files_are_open_at_a_time(void **state)
 {
     char folder[64];
-    (void)state;
     make_folder(folder);
     assert_int_equal(in_child(shuffle_many, folder, 60), 0);
     empty_folder(folder);
@@ -434,7 +426,6 @@ static void few_files_stay_open_when_many_threads_have_read(void **state)
     struct lines l = { 0 };
     ditto_dataset *d, *shuffled;
     int before = count_descriptors();
-    (void)state;
     make_folder(folder);
     snprintf(pattern, sizeof pattern, "%s/*.txt", folder);
     assert_ok(ditto_dataset_from_text(&(ditto_files){ &one, 1, DITTO_FILES_GLOB }, NULL, &d));
@@ -468,7 +459,6 @@ static void a_child_process_reads_files_of_its_own(void **state)
     char folder[64];
     struct reading r[THREADS], all = { 0 };
     _Atomic int stop = 0;
-    (void)state;
     if (SANITIZED)
         skip();
     make_folder(folder);
@@ -493,7 +483,6 @@ static void files_that_are_not_regular_are_refused(void **state)
     const char *names[2] = { name, "/nowhere/x" };
     ditto_files files = { names, 2, 0 };
     ditto_dataset *d;
-    (void)state;
     assert_status(ditto_dataset_from_text(&files, NULL, &d), DITTO_ERR_NOT_FOUND);
     assert_message("/nowhere/x");
     names[1] = "/tmp";
@@ -515,12 +504,10 @@ static void files_that_are_not_regular_are_refused(void **state)
 
 static ditto_status stop_at_two(const ditto_tensor *row, void *state)
 {
-    (void)row;
     return ++*(int *)state == 2 ? DITTO_END_OF_INPUT : DITTO_OK;
 }
 static ditto_status refuse_third(const ditto_tensor *row, void *state)
 {
-    (void)row;
     return ++*(int *)state == 3 ? DITTO_ERR_USER : DITTO_OK;
 }
 
@@ -529,7 +516,6 @@ static void a_function_that_fails_is_named_with_its_row_in_the_file(void **state
     char *name = temporary_file("a\nb\nc\nd\n");
     ditto_dataset *d = text_of(name, LONGEST, 0);
     int rows = 0;
-    (void)state;
     assert_ok(ditto_dataset_reduce(d, stop_at_two, &rows, 0));
     assert_int_equal(rows, 2);
     rows = 0;
@@ -542,7 +528,6 @@ static void a_function_that_fails_is_named_with_its_row_in_the_file(void **state
 
 static ditto_status count_row(const ditto_tensor *row, void *state)
 {
-    (void)row;
     ++*(int *)state;
     return DITTO_OK;
 }
@@ -552,7 +537,6 @@ static ditto_status count_row(const ditto_tensor *row, void *state)
 static void a_file_that_became_shorter_gives_no_half_row(void **state)
 {
     static const char text[] = "11\n22\n33\n4444\n55\n";
-    (void)state;
     for (int left = 0; left < (int)sizeof text - 1; left++) {
         const char *path = temporary_file(text);
         ditto_dataset *d;

@@ -81,7 +81,6 @@ static void remove_all(const char *const *names, size_t count)
 static int save_beside_a_fifo(void *unused)
 {
     struct saved s;
-    (void)unused;
     REQUIRE(begin(&s) == DITTO_OK);
     REQUIRE(mkfifo(own_path("q.h5.partial"), 0600) == 0);
     REQUIRE(ditto_checkpoint_save(s.strategy, own_path("q.h5"), NULL) == DITTO_OK);
@@ -92,7 +91,6 @@ static int save_beside_a_fifo(void *unused)
 
 static void a_fifo_beside_the_path_does_not_prevent_a_save(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(save_beside_a_fifo, NULL, SECONDS), 0);
     empty_folder(own_folder);
 }
@@ -101,7 +99,6 @@ static void a_link_beside_the_path_is_not_followed(void **state)
 {
     struct saved s;
     struct stat st;
-    (void)state;
     assert_ok(begin(&s));
     put_file(own_folder, "/victim", "victim");
     assert_int_equal(symlink(own_path("victim"), own_path("q.h5.partial")), 0);
@@ -144,7 +141,6 @@ static void remove_strange(void)
 static int save_to_strange(void *unused)
 {
     struct saved s;
-    (void)unused;
     REQUIRE(begin(&s) == DITTO_OK);
     for (size_t i = 0; i < STRANGE; i++) {
         const char *path = own_path(strange[i].name);
@@ -163,7 +159,6 @@ static int save_to_strange(void *unused)
 
 static void a_save_replaces_regular_files_only(void **state)
 {
-    (void)state;
     make_strange();
     assert_int_equal(in_child(save_to_strange, NULL, SECONDS), 0);
     remove_strange();
@@ -172,7 +167,6 @@ static void a_save_replaces_regular_files_only(void **state)
 static int restore_strange(void *unused)
 {
     struct saved s;
-    (void)unused;
     REQUIRE(begin(&s) == DITTO_OK);
     for (size_t i = 0; i < STRANGE; i++) {
         const char *path = own_path(strange[i].name);
@@ -189,7 +183,6 @@ static int restore_strange(void *unused)
 
 static void a_restore_opens_regular_files_only(void **state)
 {
-    (void)state;
     make_strange();
     assert_int_equal(in_child(restore_strange, NULL, SECONDS), 0);
     remove_strange();
@@ -198,7 +191,6 @@ static void a_restore_opens_regular_files_only(void **state)
 static void a_link_to_a_checkpoint_is_restored(void **state)
 {
     struct saved s;
-    (void)state;
     assert_ok(begin(&s));
     assert_ok(assign(&s, 5));
     assert_ok(ditto_checkpoint_save(s.strategy, own_path("real.h5"), NULL));
@@ -229,7 +221,6 @@ static void processes_that_save_to_one_path_leave_a_whole_checkpoint_at_any_time
     pid_t child[SAVERS];
     int status, running = SAVERS, looks = 0;
     struct saved s;
-    (void)state;
     for (int i = 0; i < SAVERS; i++) {
         child[i] = fork();
         if (child[i] == 0)
@@ -260,7 +251,6 @@ static void files_that_killed_processes_left_are_removed_and_files_being_written
 {
     struct saved s;
     ditto_checkpointer *c;
-    (void)state;
     assert_ok(begin(&s));
     put_file(own_folder, "/q.h5" LEFT, "left");
     put_file(own_folder, "/other.h5" LEFT, "left by a save to another path");
@@ -293,7 +283,6 @@ static void names_as_long_as_the_file_system_allows_can_be_saved_to(void **state
 {
     struct saved s;
     char name[NAME_MAX + 1], path[NAME_MAX + 100];
-    (void)state;
     assert_ok(begin(&s));
     memset(name, 'n', NAME_MAX);
     name[NAME_MAX] = '\0';
@@ -316,7 +305,6 @@ static void only_regular_files_and_links_to_them_are_checkpoints_of_a_folder(voi
     static const char *const names[] = { "checkpoint-50.h5", "checkpoint-60.h5", "checkpoint-70.h5" };
     char path[200];
     int64_t step;
-    (void)state;
     assert_ok(begin(&s));
     assert_int_equal(mkdir(own_path(names[0]), 0700), 0);
     assert_int_equal(mkfifo(own_path(names[1]), 0600), 0);
@@ -366,38 +354,32 @@ static int save_without(const uint32_t *numbers, size_t count, int error_number,
 
 static int without_locks(void *unused)
 {
-    (void)unused;
     return save_without((const uint32_t[]){ SYS_flock, SYS_fallocate }, 2, EPERM, DITTO_OK);
 }
 
 static int with_interrupted_reservations(void *unused)
 {
-    (void)unused;
     return save_without((const uint32_t[]){ SYS_fallocate }, 1, EINTR, DITTO_OK);
 }
 
 static int without_renames(void *unused)
 {
-    (void)unused;
     return save_without((const uint32_t[]){ SYS_rename, SYS_renameat, SYS_renameat2 }, 3, EPERM,
                         DITTO_ERR_IO);
 }
 
 static void a_file_system_without_locks_and_reservation_is_saved_to(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(without_locks, NULL, SECONDS), 0);
 }
 
 static void a_save_ends_although_every_reservation_is_interrupted(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(with_interrupted_reservations, NULL, SECONDS), 0);
 }
 
 static void a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(without_renames, NULL, SECONDS), 0);
 }
 
@@ -430,7 +412,6 @@ static int save_too_much(void *background)
 
 static void a_file_beyond_the_size_limit_is_an_error_and_no_signal(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(save_too_much, NULL, SECONDS), 0);
     assert_int_equal(in_child(save_too_much, own_folder, SECONDS), 0);
 }
@@ -442,7 +423,6 @@ static void variables_that_a_file_lacks_are_counted_and_the_first_are_named(void
     enum { MANY = 40 };
     ditto_variable *v[MANY];
     struct saved s;
-    (void)state;
     assert_ok(begin(&s));
     assert_ok(ditto_checkpoint_save(s.strategy, own_path("q.h5"), NULL));
     for (int i = 0; i < MANY; i++) {
@@ -465,7 +445,6 @@ static void variables_that_a_file_lacks_are_counted_and_the_first_are_named(void
 static void errors_name_the_function_that_was_called(void **state)
 {
     struct saved s;
-    (void)state;
     assert_ok(begin(&s));
     assert_status(ditto_checkpoint_restore(s.strategy, own_path("none.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
     assert_string_equal(ditto_last_error()->function, "ditto_checkpoint_restore");

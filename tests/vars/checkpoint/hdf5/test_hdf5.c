@@ -213,8 +213,6 @@ static void check_variable(hid_t file, const char *name, const char *synchroniza
 
 static herr_t count_datasets(hid_t root, const char *name, const H5O_info_t *info, void *count)
 {
-    (void)root;
-    (void)name;
     *(int *)count += info->type == H5O_TYPE_DATASET;
     return 0;
 }
@@ -226,7 +224,6 @@ static void the_hdf5_library_reads_every_entry_and_attribute(void **state)
         { .name = "ditto_step", .kind = DITTO_ATTRIBUTE_INTEGER, .integer = STEP },
     };
     int found = 0;
-    (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     ditto_variable *variable[2];
     create_variables(s, variable);
@@ -253,7 +250,6 @@ static void the_hdf5_library_reads_every_entry_and_attribute(void **state)
 static void the_same_contents_give_the_same_bytes(void **state)
 {
     unsigned char *first, *second;
-    (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     save_all(s, own_path("first.h5"));
     save_all(s, own_path("second.h5"));
@@ -270,7 +266,6 @@ static void every_entry_is_read_back(void **state)
     unsigned char found[MOST_BYTES];
     ditto_checkpoint *file;
     ditto_attribute attribute;
-    (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     save_all(s, own_path("all.h5"));
     assert_ok(ditto_checkpoint_open(NULL, own_path("all.h5"), &file));
@@ -309,7 +304,6 @@ static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **s
     ditto_attribute attribute;
     unsigned char found[MOST_BYTES];
     int dtypes = 0;
-    (void)state;
     assert_ok(ditto_checkpoint_open(NULL, "tests/vars/checkpoint/hdf5/written_with_libhdf5.h5", &file));
     assert_int_equal(contents_of(file).num_entries, OLD_DTYPES + 4);
     assert_int_equal(contents_of(file).step, 123456789012);
@@ -379,7 +373,6 @@ static void two_thousand_nested_groups_are_read(void **state)
     double three = 3;
     int64_t step = 1;
     char path[200];
-    (void)state;
     snprintf(path, sizeof path, "%s", own_path("deep.h5"));
     hid_t creation = H5Pcreate(H5P_FILE_CREATE), scalar = H5Screate(H5S_SCALAR);
     H5Pset_userblock(creation, 4096);
@@ -413,7 +406,6 @@ static void names_in_too_many_groups_are_refused(void **state)
     float one = 1;
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_checkpoint_data deep = { .name = name, .tensor = { .data = &one, .dtype = DITTO_F32 } };
-    (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     options.data = &deep;
     options.num_data = 1;
@@ -435,7 +427,6 @@ static void names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_ar
     ditto_checkpoint *file;
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_checkpoint_data named = { .name = name, .tensor = { .data = &two, .dtype = DITTO_F32 } };
-    (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     options.data = &named;
     options.num_data = 1;
@@ -487,7 +478,6 @@ static void expect_corrupt(unsigned char *bytes, size_t count, const char *says)
 static void structures_that_refer_to_each_other_in_circles_are_refused(void **state)
 {
     unsigned char *bytes, *kept;
-    (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     save_all(s, own_path("all.h5"));
     size_t count = read_file(own_path("all.h5"), &bytes);
@@ -549,7 +539,6 @@ static void paths_that_are_much_longer_than_the_file_are_refused(void **state)
     float one = 1;
     unsigned char *bytes;
     uint64_t address;
-    (void)state;
     snprintf(name, sizeof name, "%0*d/v", NAME, 0);
     ditto_checkpoint_data in_group = { .name = name, .tensor = { .data = &one, .dtype = DITTO_F32 } };
     size_t count = save_and_read(&in_group, 1, 16 + GROUPS * (HEADER + SYMBOL), &bytes);
@@ -581,7 +570,6 @@ static void many_long_names_of_empty_values_are_read(void **state)
     static ditto_checkpoint_data named[VALUES];
     ditto_checkpoint *file;
     unsigned char *bytes;
-    (void)state;
     for (int i = 0; i < VALUES; i++) {
         memset(name[i], 'n', NAME - 6);
         snprintf(name[i] + NAME - 6, 7, "/%05d", i);
@@ -618,7 +606,6 @@ static void values_that_overlap_are_refused(void **state)
         { .name = "a", .tensor = { .data = large, .dtype = DITTO_U8, .rank = 1, .shape = { LARGE } } },
         { .name = "b", .tensor = { .data = large, .dtype = DITTO_U8, .rank = 1, .shape = { SMALL } } },
     };
-    (void)state;
     size_t count = save_and_read(two, 2, 0, &bytes);
     /* The shape, the address and the length of b's values are replaced by those of a's values. */
     size_t of_b = find_bytes(bytes, count, shape, sizeof shape) + 8;
@@ -643,7 +630,6 @@ static void attributes_that_do_not_fit_are_refused_with_their_sizes(void **state
     static char name[60001];
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_attribute large = { .name = name, .kind = DITTO_ATTRIBUTE_TEXT, .text = name };
-    (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     memset(name, 'n', sizeof name - 1);
     options.data = data;
