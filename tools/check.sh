@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 [ "$stress" = 6 ] && export DITTO_FUZZ_EXECUTIONS=100000 || export DITTO_FUZZ_EXECUTIONS=1000000
 case ${1:-} in "" | --long) ;; *) echo "check: unknown word $1" >&2; exit 2 ;; esac
 
-[ "$stress" = 6 ] || export DITTO_CHECK_BASE=none
+[ "$stress" = 6 ] || export DITTO_CHECK_BASE=none DITTO_TEST_LONG=yes
 base=$(sh tools/last_green.sh)
 # has_changed PATHS...: is true if one of them, or the check itself, has changed, or if the base is not known.
 has_changed() {
@@ -84,8 +84,9 @@ plain)
     tests='' # all, if they are not named
     # shellcheck disable=SC2086 # lists of words
     has_changed $code || tests="snippets ditto_info"
+    # Many tests wait for time limits, and leave their CPU idle meanwhile.
     # shellcheck disable=SC2086
-    test_in build-check ${tests:-$long}
+    test_in build-check --num-processes "$((2 * $(nproc)))" ${tests:-$long}
     # shellcheck disable=SC2086
     python3 tools/tests.py build-check not-run $tests
     python3 tests/tools/check_packages.py build-check

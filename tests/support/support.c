@@ -191,7 +191,7 @@ size_t replica_counts_length = sizeof replica_counts / sizeof replica_counts[0];
  * not. */
 __attribute__((constructor)) static void shorten_counts(void)
 {
-    if (getenv("DITTO_TEST_SHORT") != NULL)
+    if (test_is_short())
         replica_counts_length--;
 }
 
@@ -233,6 +233,11 @@ uint32_t most_replicas(void)
     return replica_counts[replica_counts_length - 1];
 }
 
+bool test_is_short(void)
+{
+    return getenv("DITTO_TEST_SHORT") != NULL;
+}
+
 int test_trials(int full)
 {
 #ifdef __SANITIZE_THREAD__
@@ -240,7 +245,9 @@ int test_trials(int full)
 #else
     enum { FEWER = 5 };
 #endif
-    return getenv("DITTO_TEST_SHORT") != NULL ? full / FEWER + 1 : full;
+    if (test_is_short())
+        return full / FEWER + 1;
+    return getenv("DITTO_TEST_LONG") != NULL ? full : full / 3 + 1;
 }
 
 uint64_t test_random(uint64_t *state)

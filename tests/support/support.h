@@ -106,8 +106,11 @@ char *scratch_name(char name[SCRATCH_NAME], const char *what);
 /* Returns the next random number. It depends only on `state`, which the seed initializes. */
 uint64_t test_random(uint64_t *state);
 
-/* Returns how many times a test tries something. It is `full`, or about a fifth of it if DITTO_TEST_SHORT is
- * set, for example under sanitizers and on emulated machines; under ThreadSanitizer about a tenth. */
+/* DITTO_TEST_SHORT is set, for example under sanitizers and on emulated machines. */
+bool test_is_short(void);
+
+/* Returns how many times a test tries something. It is about a third of `full`, with DITTO_TEST_SHORT a
+ * fifth, and then under ThreadSanitizer a tenth. It is `full` if DITTO_TEST_LONG is set. */
 int test_trials(int full);
 
 /* 1 if AddressSanitizer or ThreadSanitizer is compiled in. Its shadow memory and its threads exceed the

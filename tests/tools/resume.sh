@@ -6,7 +6,7 @@
 # A training that is resumed after a pass ends with the same hash. With another number of replicas the weights
 # after this pass are the same, and the training continues. Five trainings are killed after different times
 # and resumed after the last complete pass. They end with the same hash as uninterrupted ones. A training that
-# is saved every three batches is killed at random times (twenty times with two replicas, five times
+# is saved every three batches is killed at random times (eight times with two replicas, five times
 # otherwise). A copy of it is resumed each time, mostly in the middle of a pass, and ends with the same hash.
 # A training that is resumed in the middle of a pass by another number of replicas has the same weights at the
 # resume.
@@ -64,7 +64,7 @@ train "$replicas" $epochs --checkpoint "$folder/m" --save-every 3 >/dev/null
 duration=$(($(date +%s%N) - begin))
 rm -rf "$folder/m"
 kills=0 in_pass=0
-[ "$replicas" = 2 ] && most=20 || most=5
+[ "$replicas" = 2 ] && most=8 || most=5
 while [ $kills -lt $most ] || { [ $in_pass = 0 ] && [ $kills -lt 100 ]; }; do
     delay=$(awk "BEGIN { srand($kills * 7919 + $replicas); print (0.05 + 0.9 * rand()) * $duration / 1e9 }")
     "$program" --replicas "$replicas" --epochs $epochs --checkpoint "$folder/d" --save-every 3 --resume \

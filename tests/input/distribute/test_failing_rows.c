@@ -273,7 +273,7 @@ static void rows_and_errors_do_not_depend_on_the_number_of_pipelines(enum where 
 {
     static const uint64_t global[] = { 1, 2, 3, 4, 7, 8 };
     uint64_t random = test_seed(961 + (uint64_t)where);
-    int64_t every = test_trials(5) < 5 ? 5 : 1, length = 19;
+    int64_t every = test_is_short() ? 5 : 1, length = 19;
     for (uint32_t replicas = 2; replicas <= SERVED; replicas += 2) {
         ditto_strategy *strategy = make_strategy(replicas, NULL);
         for (uint32_t pipelines = 1; pipelines <= replicas; pipelines *= 2)

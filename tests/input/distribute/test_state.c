@@ -523,7 +523,7 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
 static void steps_that_exist_are_there_after_a_restore(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
-    for (int64_t length = 15; length < 24; length += test_trials(3) < 3 ? 3 : 1)
+    for (int64_t length = 15; length < 24; length += test_is_short() ? 3 : 1)
         for (uint64_t cut = 6; cut < 10; cut++)
             for (int how = 0; how < 4; how++) {
                 ditto_dataset *d = range(0, length);
