@@ -185,8 +185,8 @@ static void no_item_comes_twice_if_closing_races_with_a_put(void **state)
     bool put_was_held = true;
     unsigned long combinations = 0;
     /* A put loads the state before it takes a ticket, and once more after that. More than twenty instructions
-     * are between these loads, so every fifth instruction is enough. */
-    for (unsigned long put_steps = 1; put_was_held; put_steps += 5)
+     * are between these loads, so every tenth instruction is enough. */
+    for (unsigned long put_steps = 1; put_was_held; put_steps += 10)
         for (unsigned long get_steps = 1; race_of_close(put_steps, get_steps, &put_was_held); get_steps++)
             combinations++;
     print_message("%lu combinations of a put's instruction and a get's\n", combinations);
