@@ -55,6 +55,24 @@ static ditto_status merge_and_end(ditto_replica *self, void *unused)
     return status;
 }
 
+/* Makes a strategy whose run is stopped while the replica is in the inner run. On a busy machine a short
+ * limit may pass before that, and then a longer one is tried. */
+static int stop_in_inner(ditto_replica_fn function, uint32_t replica, ditto_strategy **strategy)
+{
+    for (uint32_t limit_ms = 50; limit_ms <= LONGEST_LIMIT_MS; limit_ms *= 2) {
+        REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, strategy));
+        REQUIRE(ditto_strategy_run(*strategy, function, NULL) == DITTO_ERR_TIMED_OUT);
+        if (has_begun(*strategy, replica, &inner_has_begun))
+            return 0;
+        atomic_store(&outer_may_end, 1);
+        REQUIRE(await_all_returned(*strategy));
+        REQUIRE(ditto_strategy_destroy(*strategy) == DITTO_OK);
+        atomic_store(&outer_may_end, 0);
+        atomic_store(&outer_has_ended, 0);
+    }
+    return 1;
+}
+
 /* All replicas have completed the inner run, but replica 0 is still in its merge function. The strategy stays
  * in memory for it. */
 static int destroy_after_the_inner_run(void *unused)
@@ -62,18 +80,7 @@ static int destroy_after_the_inner_run(void *unused)
     ditto_strategy *strategy;
     spoil_freed_memory();
     long threads = count_threads();
-    for (uint32_t limit_ms = 50;; limit_ms *= 2) {
-        REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
-        REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, &strategy));
-        REQUIRE(ditto_strategy_run(strategy, merge_and_end, NULL) == DITTO_ERR_TIMED_OUT);
-        if (has_begun(strategy, 1, &inner_has_begun))
-            break;
-        atomic_store(&outer_may_end, 1);
-        REQUIRE(await_all_returned(strategy));
-        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
-        atomic_store(&outer_may_end, 0);
-        atomic_store(&outer_has_ended, 0);
-    }
+    REQUIRE(stop_in_inner(merge_and_end, 1, &strategy) == 0);
     atomic_store(&inner_may_end, 1);
     while (!atomic_load(&inner_call_has_returned) || !replica_1_left_inner(strategy))
         sleep_ms(1);
@@ -119,17 +126,7 @@ static int destroy_during_the_inner_run(void *unused)
     ditto_strategy *strategy;
     spoil_freed_memory();
     long threads = count_threads();
-    for (uint32_t limit_ms = 50;; limit_ms *= 2) {
-        REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
-        REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, &strategy));
-        REQUIRE(ditto_strategy_run(strategy, merge_and_stay, NULL) == DITTO_ERR_TIMED_OUT);
-        if (has_begun(strategy, 0, &inner_has_begun))
-            break;
-        atomic_store(&outer_may_end, 1);
-        REQUIRE(await_all_returned(strategy));
-        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
-        atomic_store(&outer_may_end, 0);
-    }
+    REQUIRE(stop_in_inner(merge_and_stay, 0, &strategy) == 0);
     /* The call returns, although both replicas still wait. */
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     REQUIRE(strstr(ditto_last_error()->message, "replicas 0, 1 never returned") != NULL);

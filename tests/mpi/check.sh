@@ -13,8 +13,8 @@ openmpi) start() { timeout 120 mpirun.openmpi --oversubscribe --bind-to none -np
 mpich) start() { timeout 120 mpiexec.mpich -np "$@" 2>&1; } ;;
 esac
 
-# ends HOW HOSTS: what a program has written is not lost, and a cluster that is destroyed too late is an error.
-# These programs wait for most of their time, so they run beside the others.
+# ends HOW HOSTS: what a program has written is not lost, and a cluster that is destroyed too late is an
+# error. These programs wait for most of their time, so they run beside the others.
 ends() {
     mkdir "$folder/$1"
     output=$(start "$2" "$ends" "$folder/$1" "$1")
