@@ -40,74 +40,77 @@ static ditto_status end(ditto_strategy *strategy, ditto_variable *v)
     return ditto_strategy_destroy(strategy);
 }
 
+/* A fault, after which all calls work. It is tried several times. */
+typedef ditto_status fault_fn(struct test_host *host, ditto_strategy *strategy, ditto_variable *v);
+
+static ditto_status try_fault(struct test_host *host)
+{
+    fault_fn *const *fault = host->argument;
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        DITTO_TRY((*fault)(host, strategy, v));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
+static void try_faults(fault_fn *const *faults, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        on_hosts(3, 100, try_fault, (void *)(uintptr_t)&faults[i]);
+}
+
 /* -- arguments that differ -- */
 
-static ditto_status assigns_differently(struct test_host *host)
+static ditto_status assigns_other_bytes(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v;
     float value[COUNT] = { 0 };
-    DITTO_TRY(make(host, &strategy, &v));
-    for (int i = 0; i < TRIALS; i++) {
-        bool differs = host->host == 1, by_op = i % 2 == 1;
-        ditto_assign_op op = differs && by_op ? DITTO_ASSIGN_ADD : DITTO_ASSIGN;
-        value[7] = differs && !by_op;
-        DITTO_TRY(expect(host, ditto_variable_assign(v, op, value, sizeof value), DITTO_ERR_DIVERGED,
-                         "calls ditto_variable_assign of \"v\""));
-        DITTO_TRY(works(host, strategy, v));
-    }
-    return end(strategy, v);
+    value[7] = host->host == 1;
+    return expect(host, ditto_variable_assign(v, DITTO_ASSIGN, value, sizeof value), DITTO_ERR_DIVERGED,
+                  "calls ditto_variable_assign of \"v\"");
 }
 
-static ditto_status creates_another_shape(struct test_host *host)
+static ditto_status assigns_by_another_operation(struct test_host *host, ditto_strategy *strategy,
+                                                 ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v, *w;
-    DITTO_TRY(make(host, &strategy, &v));
-    for (int i = 0; i < TRIALS; i++) {
-        ditto_status status = program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32,
-                                               host->host == 2 ? 11 : 10, NULL, &w);
-        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "ditto_variable_create of \"w\""));
-        DITTO_TRY(works(host, strategy, v));
-    }
-    return end(strategy, v);
-}
-
-static ditto_status makes_another_call(struct test_host *host)
-{
-    ditto_strategy *strategy;
-    ditto_variable *v;
     float value[COUNT] = { 0 };
-    DITTO_TRY(make(host, &strategy, &v));
-    for (int i = 0; i < TRIALS; i++) {
-        ditto_status status = host->host == 1 ? ditto_variable_read(v, value, sizeof value)
-                                              : ditto_strategy_run(strategy, add_ones, v);
-        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
-        DITTO_TRY(works(host, strategy, v));
-    }
-    return end(strategy, v);
+    ditto_assign_op op = host->host == 1 ? DITTO_ASSIGN_ADD : DITTO_ASSIGN;
+    return expect(host, ditto_variable_assign(v, op, value, sizeof value), DITTO_ERR_DIVERGED,
+                  "calls ditto_variable_assign of \"v\"");
 }
 
-static ditto_status iterates_other_rows(struct test_host *host)
+static ditto_status creates_another_shape(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v;
+    ditto_variable *w;
+    ditto_status status = program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32,
+                                           host->host == 2 ? 11 : 10, NULL, &w);
+    return expect(host, status, DITTO_ERR_DIVERGED, "ditto_variable_create of \"w\"");
+}
+
+static ditto_status makes_another_call(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
+{
+    float value[COUNT] = { 0 };
+    ditto_status status = host->host == 1 ? ditto_variable_read(v, value, sizeof value)
+                                          : ditto_strategy_run(strategy, add_ones, v);
+    return expect(host, status, DITTO_ERR_DIVERGED, "the same calls");
+}
+
+static ditto_status iterates_other_rows(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
+{
     ditto_dataset *rows, *batches;
     ditto_iterator *iterator;
     float values[COUNT] = { 0 };
     values[3] = host->host == 1;
     ditto_tensor data = { .data = values, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
-    DITTO_TRY(make(host, &strategy, &v));
     DITTO_TRY(ditto_dataset_from_arrays(&data, 1, &rows));
     DITTO_TRY(ditto_dataset_batch(rows, host->host == 2 ? 20 : 10, 0, &batches));
-    for (int i = 0; i < TRIALS; i++) {
-        DITTO_TRY(expect(host, ditto_strategy_iterate(strategy, batches, NULL, &iterator), DITTO_ERR_DIVERGED,
-                         "ditto_strategy_iterate"));
-        DITTO_TRY(works(host, strategy, v));
-    }
+    DITTO_TRY(expect(host, ditto_strategy_iterate(strategy, batches, NULL, &iterator), DITTO_ERR_DIVERGED,
+                     "ditto_strategy_iterate"));
     DITTO_TRY(ditto_dataset_destroy(batches));
     DITTO_TRY(ditto_dataset_destroy(rows));
-    return end(strategy, v);
+    return DITTO_OK;
 }
 
 static ditto_status return_name(ditto_replica *self, void *argument)
@@ -115,30 +118,24 @@ static ditto_status return_name(ditto_replica *self, void *argument)
     return ditto_return_f64(self, argument, 1);
 }
 
-static ditto_status reduces_otherwise(struct test_host *host)
+static ditto_status reduces_otherwise(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v;
     ditto_value *results, *reduced;
     bool odd = host->host == 1;
     ditto_result_op request = { .name = odd ? "b" : "a", .op = DITTO_SUM };
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
     options.reduce = &request;
     options.num_reduce = 1;
-    DITTO_TRY(make(host, &strategy, &v));
-    for (int i = 0; i < TRIALS; i++) {
-        ditto_status status = ditto_strategy_run_values(strategy, return_name, odd ? "b" : "a", NULL,
-                                                        &options, &results);
-        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the results of a run"));
-        DITTO_TRY(works(host, strategy, v));
-        DITTO_TRY(ditto_strategy_run_values(strategy, return_name, "a", NULL, NULL, &results));
-        DITTO_TRY(expect(
-            host, ditto_strategy_reduce(strategy, odd ? DITTO_MAX : DITTO_SUM, results, NULL, 0, &reduced),
-            DITTO_ERR_DIVERGED, "ditto_strategy_reduce"));
-        DITTO_TRY(ditto_value_destroy(results));
-        DITTO_TRY(works(host, strategy, v));
-    }
-    return end(strategy, v);
+    ditto_status status = ditto_strategy_run_values(strategy, return_name, odd ? "b" : "a", NULL, &options,
+                                                    &results);
+    DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the results of a run"));
+    DITTO_TRY(works(host, strategy, v));
+    DITTO_TRY(ditto_strategy_run_values(strategy, return_name, "a", NULL, NULL, &results));
+    DITTO_TRY(expect(host,
+                     ditto_strategy_reduce(strategy, odd ? DITTO_MAX : DITTO_SUM, results, NULL, 0, &reduced),
+                     DITTO_ERR_DIVERGED, "ditto_strategy_reduce"));
+    DITTO_TRY(ditto_value_destroy(results));
+    return DITTO_OK;
 }
 
 static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments,
@@ -177,56 +174,44 @@ static ditto_status updates_otherwise(struct test_host *host)
     return end(strategy, v);
 }
 
-static ditto_status reduces_to_another_replica(struct test_host *host)
+static ditto_status reduces_to_another_replica(struct test_host *host, ditto_strategy *strategy,
+                                               ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v;
     ditto_value *slices, *reduced;
     int64_t index = 3;
     float row[2] = { 1, 2 };
     const ditto_slices own = { &index, row, 1, 2, DITTO_F32 }, of_both[2] = { own, own };
-    DITTO_TRY(make(host, &strategy, &v));
     DITTO_TRY(ditto_strategy_value_from_slices(strategy, of_both, 0, &slices));
-    for (int i = 0; i < TRIALS; i++) {
-        ditto_destination to = { .replica = host->host == 1 };
-        DITTO_TRY(expect(host,
-                         ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ slices }, &to,
-                                                  1, &reduced),
-                         DITTO_ERR_DIVERGED, "ditto_strategy_reduce_to"));
-        DITTO_TRY(works(host, strategy, v));
-    }
+    ditto_destination to = { .replica = host->host == 1 };
+    DITTO_TRY(expect(
+        host,
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ slices }, &to, 1, &reduced),
+        DITTO_ERR_DIVERGED, "ditto_strategy_reduce_to"));
     DITTO_TRY(ditto_value_destroy(slices));
-    return end(strategy, v);
+    return DITTO_OK;
 }
 
 static void arguments_that_differ_are_diverged_on_all(void **state)
 {
-    on_hosts(3, 100, assigns_differently, NULL);
-    on_hosts(3, 100, creates_another_shape, NULL);
-    on_hosts(3, 100, makes_another_call, NULL);
-    on_hosts(3, 100, iterates_other_rows, NULL);
-    on_hosts(3, 100, reduces_otherwise, NULL);
+    static fault_fn *const faults[] = {
+        assigns_other_bytes,        assigns_by_another_operation, creates_another_shape,
+        makes_another_call,         iterates_other_rows,          reduces_otherwise,
+        reduces_to_another_replica,
+    };
+    try_faults(faults, sizeof faults / sizeof faults[0]);
     on_hosts(3, 100, updates_otherwise, NULL);
-    on_hosts(3, 100, reduces_to_another_replica, NULL);
 }
 
 /* -- errors of one host -- */
 
-static ditto_status gives_a_wrong_size(struct test_host *host)
+static ditto_status gives_a_wrong_size(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v;
     float value[COUNT] = { 0 };
-    DITTO_TRY(make(host, &strategy, &v));
-    for (int i = 0; i < TRIALS; i++) {
-        size_t bytes = host->host == 1 ? 4 : sizeof value;
-        DITTO_TRY(
-            expect(host, ditto_variable_read(v, value, bytes), DITTO_ERR_SHAPE, "has 400 bytes, but dst"));
-        DITTO_TRY(expect(host, ditto_variable_assign(v, DITTO_ASSIGN, value, bytes), DITTO_ERR_SHAPE,
-                         "has 400 bytes, but value"));
-        DITTO_TRY(works(host, strategy, v));
-    }
-    return end(strategy, v);
+    size_t bytes = host->host == 1 ? 4 : sizeof value;
+    DITTO_TRY(expect(host, ditto_variable_read(v, value, bytes), DITTO_ERR_SHAPE, "has 400 bytes, but dst"));
+    DITTO_TRY(expect(host, ditto_variable_assign(v, DITTO_ASSIGN, value, bytes), DITTO_ERR_SHAPE,
+                     "has 400 bytes, but value"));
+    return DITTO_OK;
 }
 
 static ditto_status refuse(const ditto_tensor *value, size_t first_row, void *user)
@@ -234,21 +219,15 @@ static ditto_status refuse(const ditto_tensor *value, size_t first_row, void *us
     return ditto_fail(NULL, 3, "no initial value today");
 }
 
-static ditto_status cannot_initialize(struct test_host *host)
+static ditto_status cannot_initialize(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v, *w;
+    ditto_variable *w;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 5 } };
     options.name = "w";
     options.initialize = refuse;
-    DITTO_TRY(make(host, &strategy, &v));
-    for (int i = 0; i < TRIALS; i++) {
-        DITTO_TRY(expect(host, ditto_variable_create(strategy, &spec, &options, &w), DITTO_ERR_USER,
-                         "no initial value today"));
-        DITTO_TRY(works(host, strategy, v));
-    }
-    return end(strategy, v);
+    return expect(host, ditto_variable_create(strategy, &spec, &options, &w), DITTO_ERR_USER,
+                  "no initial value today");
 }
 
 static ditto_status fails_on_host_1(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -309,24 +288,17 @@ static ditto_status merge_swallowing(ditto_replica *self, void *argument)
     return ditto_merge_call(self, reduces_other_ops, argument, &one, 1, NULL);
 }
 
-static ditto_status merge_functions_fail(struct test_host *host)
+static ditto_status merge_functions_fail(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v;
-    DITTO_TRY(make(host, &strategy, &v));
-    for (int i = 0; i < TRIALS; i++) {
-        DITTO_TRY(expect(host, ditto_strategy_run(strategy, merge_failing, host), DITTO_ERR_USER,
-                         "host 1 does not merge"));
-        DITTO_TRY(works(host, strategy, v));
-        /* Host 1 comes to the barrier while the others are in a reduction. */
-        ditto_status status = ditto_strategy_run(strategy, merge_going_on, host);
-        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
-        DITTO_TRY(works(host, strategy, v));
-        status = ditto_strategy_run(strategy, merge_swallowing, host);
-        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
-        DITTO_TRY(works(host, strategy, v));
-    }
-    return end(strategy, v);
+    DITTO_TRY(expect(host, ditto_strategy_run(strategy, merge_failing, host), DITTO_ERR_USER,
+                     "host 1 does not merge"));
+    DITTO_TRY(works(host, strategy, v));
+    /* Host 1 comes to the barrier while the others are in a reduction. */
+    ditto_status status = ditto_strategy_run(strategy, merge_going_on, host);
+    DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
+    DITTO_TRY(works(host, strategy, v));
+    status = ditto_strategy_run(strategy, merge_swallowing, host);
+    return expect(host, status, DITTO_ERR_DIVERGED, "the same calls");
 }
 
 /* The others have given up when host 1 comes. It learns that, although their headers say that all is well. */
@@ -376,27 +348,21 @@ static ditto_status take_all(ditto_replica *self, void *argument)
     return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
 }
 
-static ditto_status input_fails(struct test_host *host)
+static ditto_status input_fails(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
-    ditto_strategy *strategy;
-    ditto_variable *v;
     ditto_dataset *rows, *mapped, *batches;
     ditto_iterator *iterator;
-    DITTO_TRY(make(host, &strategy, &v));
     DITTO_TRY(ditto_dataset_from_range(0, 100, 1, &rows));
     DITTO_TRY(ditto_dataset_map(rows, fail_late, host, NULL, &mapped));
     DITTO_TRY(ditto_dataset_batch(mapped, 10, 0, &batches));
-    for (int i = 0; i < TRIALS; i++) {
-        DITTO_TRY(ditto_strategy_iterate(strategy, batches, NULL, &iterator));
-        DITTO_TRY(expect(host, ditto_strategy_run(strategy, take_all, iterator), DITTO_ERR_USER,
-                         "host 1 cannot read row"));
-        DITTO_TRY(ditto_iterator_destroy(iterator));
-        DITTO_TRY(works(host, strategy, v));
-    }
+    DITTO_TRY(ditto_strategy_iterate(strategy, batches, NULL, &iterator));
+    DITTO_TRY(expect(host, ditto_strategy_run(strategy, take_all, iterator), DITTO_ERR_USER,
+                     "host 1 cannot read row"));
+    DITTO_TRY(ditto_iterator_destroy(iterator));
     DITTO_TRY(ditto_dataset_destroy(batches));
     DITTO_TRY(ditto_dataset_destroy(mapped));
     DITTO_TRY(ditto_dataset_destroy(rows));
-    return end(strategy, v);
+    return DITTO_OK;
 }
 
 static ditto_status add_one_to_all(const ditto_tensor *copy, const ditto_tensor *arguments,
@@ -456,12 +422,11 @@ static ditto_status reads_alone(struct test_host *host)
 
 static void an_error_of_one_host_is_that_of_all(void **state)
 {
-    on_hosts(3, 100, gives_a_wrong_size, NULL);
+    static fault_fn *const faults[] = { gives_a_wrong_size, cannot_initialize, merge_functions_fail,
+                                        input_fails };
+    try_faults(faults, sizeof faults / sizeof faults[0]);
     on_hosts(3, 100, updates_a_slot, NULL);
     on_hosts(3, 100, reads_alone, NULL);
-    on_hosts(3, 100, cannot_initialize, NULL);
-    on_hosts(3, 100, merge_functions_fail, NULL);
-    on_hosts(3, 100, input_fails, NULL);
     on_hosts(3, 100, comes_late, NULL);
 }
 
