@@ -3,7 +3,8 @@
 # nothing that has changed since the last commit that passed (tools/last_green.sh) are skipped, and named at
 # the end. Each part has a time budget in seconds, which is at least twice the time that the part takes on two
 # cores. Only a part that hangs or has become much slower exceeds it.
-#   --long  runs all parts, the stress tests for hours instead of seconds, and the tests of the suite long
+#   --long  runs all parts, all trials of tests instead of a third, the stress tests for hours instead of
+#           seconds, and the tests of the suite long
 set -euf
 cd "$(dirname "$0")/.."
 [ "${1:-}" = --long ] && stress=3600 || stress=6
