@@ -97,8 +97,9 @@ typedef struct ditto_cluster_options {
     const char *name;
 
     /** Whether the hosts also connect by TCP, so that the end of a process is noticed at once. OFF: it is
-     *  only noticed when a time limit has passed. All hosts give the same value. If connections are not
-     *  possible, the cluster works without them (ditto_cluster_properties). */
+     *  only noticed when a time limit has passed. A process that does not run for 10 seconds, while host 0
+     *  does, counts as ended. All hosts give the same value. If connections are not possible, the cluster
+     *  works without them (ditto_cluster_properties). */
     ditto_switch life_line;
 } ditto_cluster_options;
 
@@ -118,7 +119,8 @@ typedef struct ditto_cluster_options {
  *  @retval DITTO_ERR_UNSUPPORTED  a host has another version of ditto, another byte order, or another number
  *                               of hosts; the message names it. All hosts that were reached return this error
  *  @retval DITTO_ERR_TIMED_OUT  a host has not answered; the message names the hosts that have not
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the cluster
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the cluster, or a host has none for its headers; the
+ *                               message names it
  *  @retval DITTO_ERR_SYSTEM     a host has no file descriptor left for the life line; the message names it
  *  @return or an error of the wire
  *  @par Thread safety
