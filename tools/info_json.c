@@ -163,9 +163,8 @@ static void print_replicas(const struct survey *s)
         if (s->live) {
             ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
             check(ditto_strategy_replica_info(s->strategy, r, 0, &info));
-            printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"pages_elsewhere\": "
-                   "%llu, "
-                   "\"strangers\": %u",
+            printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"remote_pages\": "
+                   "%llu, \"foreign_threads\": %u",
                    info.memory_node, binding_name(info.binding), (unsigned long long)info.arena_bytes,
                    (unsigned long long)info.remote_pages, info.num_foreign_threads);
         }

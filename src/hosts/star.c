@@ -1,10 +1,10 @@
 /* src/hosts/star.c - makes TCP connections between host 0 and all other hosts. See star.h.
  *
  * All hosts tell each other over the wire where they are. Each host but 0 adds two random tokens: it shows
- * one to host 0, and host 0 must answer with the other one, so neither takes a stranger for the other. Host 0
- * listens on those of its addresses from which the system would send to the other hosts, and on no other: on
- * the loopback address alone if all hosts are on its machine. It tells the others these addresses, and they
- * try them one after the other. Then all hosts tell each other whether they are connected.
+ * one to host 0, and host 0 must answer with the other one, so no other program can take the place of either.
+ * Host 0 listens on those of its addresses from which the system would send to the other hosts, and on no
+ * other: on the loopback address alone if all hosts are on its machine. It tells the others these addresses,
+ * and they try them one after the other. Then all hosts tell each other whether they are connected.
  *
  * A host that has no connection after CONNECT_MS gives up, because packets to an address that a firewall
  * protects are lost without an answer. Host 0 waits for all pending connections together, so one that is
@@ -33,7 +33,7 @@
 #define CONNECT_MS     5000
 #define ADDRESS_MS     1500
 #define MOST_ADDRESSES 16
-#define MOST_STRANGERS 64 /* connections that wait at a time, beside those of the hosts */
+#define MOST_OTHERS    64 /* connections that wait at a time, beside those of the hosts */
 
 struct token {
     unsigned char byte[16];
@@ -81,7 +81,7 @@ struct outcome {
 
 /* -- small parts -- */
 
-/* Takes the same time whichever bytes differ, so that a stranger cannot find a token byte by byte. */
+/* Takes the same time whichever bytes differ, so that no attacker can find a token byte by byte. */
 static bool are_equal(const struct token *a, const struct token *b)
 {
     unsigned differ = 0;
@@ -285,7 +285,7 @@ static void read_presentations(const ditto_cluster *cluster, struct expected *ex
 }
 
 /* Listens on the address, and sets its port. Returns -1 if that is not possible. The system keeps as many
- * connections as it can until they are accepted, so that strangers do not fill up the room of hosts. */
+ * connections as it can until they are accepted, so that those of other programs leave room for hosts. */
 static int listen_on(struct address *a, struct outcome *outcome)
 {
     struct sockaddr_storage system;
@@ -311,7 +311,8 @@ struct pending {
     uint64_t until_ns;
 };
 
-struct door {
+/* Accepts the connections of the other hosts, on host 0. */
+struct acceptor {
     struct expected *expected; /* [hosts] */
     uint32_t hosts;
     int listening[MOST_ADDRESSES];
@@ -324,33 +325,33 @@ struct door {
     struct outcome *outcome;
 };
 
-static void drop(struct door *d, uint32_t i)
+static void drop(struct acceptor *a, uint32_t i)
 {
-    if (d->pending[i].fd >= 0)
-        close(d->pending[i].fd);
-    d->count--;
-    memmove(&d->pending[i], &d->pending[i + 1], (d->count - i) * sizeof d->pending[0]);
+    if (a->pending[i].fd >= 0)
+        close(a->pending[i].fd);
+    a->count--;
+    memmove(&a->pending[i], &a->pending[i + 1], (a->count - i) * sizeof a->pending[0]);
 }
 
 /* Lets a host in if it shows its token, which is accepted once. */
-static void judge(struct door *d, struct pending *p)
+static void accept_host(struct acceptor *a, struct pending *p)
 {
     uint32_t host = p->hello.host;
-    if (host == 0 || host >= d->hosts || d->fd[host] >= 0)
+    if (host == 0 || host >= a->hosts || a->fd[host] >= 0)
         return;
-    const struct expected *expected = &d->expected[host];
+    const struct expected *expected = &a->expected[host];
     if (!expected->is_there || !are_equal(&p->hello.token, &expected->shows) ||
         send(p->fd, &expected->awaits, sizeof expected->awaits, MSG_NOSIGNAL) !=
             (ssize_t)sizeof expected->awaits)
         return;
     set_options(p->fd);
-    d->fd[host] = p->fd;
-    d->connected++;
+    a->fd[host] = p->fd;
+    a->connected++;
     p->fd = -1;
 }
 
 /* Reads from a pending connection. Returns false if it is done with. */
-static bool read_hello(struct door *d, struct pending *p)
+static bool read_hello(struct acceptor *a, struct pending *p)
 {
     ssize_t got = recv(p->fd, (char *)&p->hello + p->got, sizeof p->hello - p->got, MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
@@ -363,77 +364,77 @@ static bool read_hello(struct door *d, struct pending *p)
     /* A host that has given up waiting for this connection tries again with the same token. */
     char more;
     if (recv(p->fd, &more, sizeof more, MSG_PEEK | MSG_DONTWAIT) != 0)
-        judge(d, p);
+        accept_host(a, p);
     return false;
 }
 
 /* Reads from all pending connections, and drops those that are done with or have been silent for too long. */
-static void read_all(struct door *d)
+static void read_all(struct acceptor *a)
 {
     uint64_t now = dti_now_ns();
-    for (uint32_t i = d->count; i-- > 0;)
-        if (!read_hello(d, &d->pending[i]) || now >= d->pending[i].until_ns)
-            drop(d, i);
+    for (uint32_t i = a->count; i-- > 0;)
+        if (!read_hello(a, &a->pending[i]) || now >= a->pending[i].until_ns)
+            drop(a, i);
 }
 
 /* Accepts what has come. If there is no room for another connection, the oldest one that has not said its
- * token makes room. A host that is dropped tries again. There is a limit, because strangers may come faster
- * than they are accepted. */
-static void accept_some(struct door *d, int listening)
+ * token makes room. A host that is dropped tries again. There is a limit, because connections may come
+ * faster than they are accepted. */
+static void accept_some(struct acceptor *a, int listening)
 {
-    for (uint32_t n = 0; n < d->capacity; n++) {
+    for (uint32_t n = 0; n < a->capacity; n++) {
         int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        bool is_full = fd < 0 && (errno == EMFILE || errno == ENFILE) && d->count > 0;
+        bool is_full = fd < 0 && (errno == EMFILE || errno == ENFILE) && a->count > 0;
         if (fd < 0 && !is_full) {
-            note_failure(d->outcome);
+            note_failure(a->outcome);
             return;
         }
-        if (is_full || d->count == d->capacity)
-            read_all(d);
-        if (d->count > 0 && (is_full || d->count == d->capacity))
-            drop(d, 0);
+        if (is_full || a->count == a->capacity)
+            read_all(a);
+        if (a->count > 0 && (is_full || a->count == a->capacity))
+            drop(a, 0);
         if (fd >= 0)
-            d->pending[d->count++] = (struct pending){
+            a->pending[a->count++] = (struct pending){
                 .fd = fd, .until_ns = dti_now_ns() + ADDRESS_MS * UINT64_C(1000000)
             };
     }
 }
 
-static void let_all_in(struct door *d)
+static void accept_all(struct acceptor *a)
 {
     uint64_t now = dti_now_ns(), end = now + CONNECT_MS * UINT64_C(1000000);
-    while (d->connected + 1 < d->hosts && d->num_listening > 0 && !d->outcome->lacks_descriptors &&
+    while (a->connected + 1 < a->hosts && a->num_listening > 0 && !a->outcome->lacks_descriptors &&
            now < end) {
-        for (uint32_t i = 0; i < d->num_listening; i++)
-            d->polled[i] = (struct pollfd){ .fd = d->listening[i], .events = POLLIN };
-        for (uint32_t i = 0; i < d->count; i++)
-            d->polled[d->num_listening + i] = (struct pollfd){ .fd = d->pending[i].fd, .events = POLLIN };
-        (void)poll(d->polled, d->num_listening + d->count, 100);
+        for (uint32_t i = 0; i < a->num_listening; i++)
+            a->polled[i] = (struct pollfd){ .fd = a->listening[i], .events = POLLIN };
+        for (uint32_t i = 0; i < a->count; i++)
+            a->polled[a->num_listening + i] = (struct pollfd){ .fd = a->pending[i].fd, .events = POLLIN };
+        (void)poll(a->polled, a->num_listening + a->count, 100);
         now = dti_now_ns();
-        read_all(d);
-        for (uint32_t i = 0; i < d->num_listening; i++)
-            if (d->polled[i].revents != 0)
-                accept_some(d, d->listening[i]);
+        read_all(a);
+        for (uint32_t i = 0; i < a->num_listening; i++)
+            if (a->polled[i].revents != 0)
+                accept_some(a, a->listening[i]);
     }
-    while (d->count > 0)
-        drop(d, d->count - 1);
+    while (a->count > 0)
+        drop(a, a->count - 1);
 }
 
 /* Listens, says where, and lets the hosts in. */
 static ditto_status invite(ditto_cluster *cluster, uint32_t timeout_ms, int *fd, struct outcome *outcome)
 {
     struct address_list ways = { .count = 0 };
-    struct door d = { .hosts = cluster->wire.num_hosts, .fd = fd, .outcome = outcome };
-    d.capacity = d.hosts + MOST_STRANGERS;
-    d.expected = calloc(d.hosts, sizeof *d.expected);
-    d.pending = calloc(d.capacity, sizeof *d.pending);
-    d.polled = calloc(MOST_ADDRESSES + d.capacity, sizeof *d.polled);
-    if (d.expected != NULL && d.pending != NULL && d.polled != NULL)
-        read_presentations(cluster, d.expected, &ways, outcome);
+    struct acceptor a = { .hosts = cluster->wire.num_hosts, .fd = fd, .outcome = outcome };
+    a.capacity = a.hosts + MOST_OTHERS;
+    a.expected = calloc(a.hosts, sizeof *a.expected);
+    a.pending = calloc(a.capacity, sizeof *a.pending);
+    a.polled = calloc(MOST_ADDRESSES + a.capacity, sizeof *a.polled);
+    if (a.expected != NULL && a.pending != NULL && a.polled != NULL)
+        read_presentations(cluster, a.expected, &ways, outcome);
     for (uint32_t i = 0; i < ways.count;) {
-        d.listening[d.num_listening] = listen_on(&ways.address[i], outcome);
-        if (d.listening[d.num_listening] >= 0) {
-            d.num_listening++;
+        a.listening[a.num_listening] = listen_on(&ways.address[i], outcome);
+        if (a.listening[a.num_listening] >= 0) {
+            a.num_listening++;
             i++;
         } else {
             ways.address[i] = ways.address[--ways.count];
@@ -442,13 +443,13 @@ static ditto_status invite(ditto_cluster *cluster, uint32_t timeout_ms, int *fd,
     memcpy(dti_header_out(cluster), &ways, sizeof ways);
     ditto_status status = exchange(cluster, sizeof ways, timeout_ms);
     if (status == DITTO_OK)
-        let_all_in(&d);
-    for (uint32_t i = 0; i < d.num_listening; i++)
-        close(d.listening[i]);
-    free(d.expected);
-    free(d.pending);
-    free(d.polled);
-    outcome->connected = d.connected;
+        accept_all(&a);
+    for (uint32_t i = 0; i < a.num_listening; i++)
+        close(a.listening[i]);
+    free(a.expected);
+    free(a.pending);
+    free(a.polled);
+    outcome->connected = a.connected;
     return status;
 }
 

@@ -192,21 +192,21 @@ static void a_host_that_has_left_is_not_waited_for(void **state)
     dti_most_direct_hosts = most_direct_hosts;
 }
 
-/* -- strangers -- */
+/* -- connections of other programs -- */
 
-enum { MOST_STRANGERS = 100, ROUNDS = 40 };
+enum { MOST_CONNECTIONS = 100, ROUNDS = 40 };
 
-struct strangers {
+struct other_program {
     pthread_t thread;
     _Atomic bool ends;
-    int fd[MOST_STRANGERS];
+    int fd[MOST_CONNECTIONS];
     uint32_t count;
-    bool elsewhere; /* host 0 listened on another address than that of the loopback */
+    bool other_address; /* host 0 listened on another address than that of the loopback */
 };
 
-/* Connects to a port of host 0. Some strangers are silent, others say half of a hello, or that they are host
- * 1 or 2 and have a token of zeros. */
-static void disturb(struct strangers *s, const struct sockaddr_in *address)
+/* Connects to a port of host 0. Some connections are silent, others send half of a hello, or a hello of host
+ * 1 or 2 with a token of zeros. */
+static void disturb(struct other_program *s, const struct sockaddr_in *address)
 {
     const struct {
         char token[16];
@@ -227,9 +227,9 @@ static void disturb(struct strangers *s, const struct sockaddr_in *address)
 /* Finds the sockets of this process that listen. */
 static void *look_for_ports(void *argument)
 {
-    struct strangers *s = argument;
+    struct other_program *s = argument;
     while (!atomic_load(&s->ends))
-        for (int fd = 3; fd < 64 && s->count < MOST_STRANGERS; fd++) {
+        for (int fd = 3; fd < 64 && s->count < MOST_CONNECTIONS; fd++) {
             struct sockaddr_in address = { .sin_family = AF_UNSPEC };
             int listens = 0;
             socklen_t bytes = sizeof listens, length = sizeof address;
@@ -237,8 +237,8 @@ static void *look_for_ports(void *argument)
                 continue;
             if (getsockname(fd, (struct sockaddr *)(void *)&address, &length) != 0)
                 continue; /* it has been closed meanwhile */
-            s->elsewhere |= address.sin_family != AF_INET ||
-                            address.sin_addr.s_addr != htonl(INADDR_LOOPBACK);
+            s->other_address |= address.sin_family != AF_INET ||
+                                address.sin_addr.s_addr != htonl(INADDR_LOOPBACK);
             disturb(s, &address);
         }
     return NULL;
@@ -251,9 +251,9 @@ static ditto_status has_a_life_line(struct test_host *host)
     return DITTO_OK;
 }
 
-static void strangers_are_not_let_in(void **state)
+static void connections_of_other_programs_are_refused(void **state)
 {
-    struct strangers s = { .count = 0 };
+    struct other_program s = { .count = 0 };
     uint32_t met = 0;
     for (int i = 0; i < ROUNDS; i++) {
         atomic_store(&s.ends, false);
@@ -265,9 +265,9 @@ static void strangers_are_not_let_in(void **state)
         while (s.count > 0)
             close(s.fd[--s.count]);
     }
-    print_message("%u strangers\n", met);
+    print_message("%u connections\n", met);
     assert_int_not_equal(met, 0);
-    assert_false(s.elsewhere);
+    assert_false(s.other_address);
 }
 
 int main(void)
@@ -277,7 +277,7 @@ int main(void)
         cmocka_unit_test(hosts_with_other_settings_name_the_option),
         cmocka_unit_test(a_host_without_descriptors_says_so),
         cmocka_unit_test(a_host_without_memory_for_headers_says_so_to_all),
-        cmocka_unit_test(strangers_are_not_let_in),
+        cmocka_unit_test(connections_of_other_programs_are_refused),
         cmocka_unit_test(a_silent_host_is_lost_on_all_hosts),
         cmocka_unit_test(host_0_does_not_count_its_own_pause),
         cmocka_unit_test(a_host_that_has_left_is_not_waited_for),
