@@ -48,7 +48,8 @@ may_include() {
     mpi) echo mpi ;; # public headers only, because users compile it for other MPIs
     esac
 }
-# module -> its folders, from bottom to top. A folder includes only its own headers and those of folders before.
+# module -> its folders, from bottom to top. A folder includes only its own headers and those of folders
+# before.
 folders() { sed -n "s/^    $1: //p" docs/architecture.md; }
 # module -> its headers that other modules may include (all of base)
 shown_headers() {
@@ -139,7 +140,8 @@ for rule in $(grep -ohE '\b[Rr]ules?[ _][0-9]+[._][0-9]+\w*((,| to| and) [0-9]+\
 done
 
 echo "lint: paragraphs of docs/semantics.md have at most 120 words"
-long=$(awk '/^$|^[|#]|^- |^    / { words = 0 } /^[^|#]/ { words += NF } words > 120 { print FNR; words = 0 }' \
+long=$(awk '/^$|^[|#]|^- |^    / { words = 0 } /^[^|#]/ { words += NF }
+    words > 120 { print FNR; words = 0 }' \
     docs/semantics.md)
 for line in $long; do complain "docs/semantics.md:$line: a paragraph of more than 120 words ends here"; done
 

@@ -91,10 +91,11 @@ static ditto_status check(const ditto_cluster *cluster, uint32_t host)
         return DTI_FAIL(peer->receive.status, "the wire could not receive from host %u (%s)", host,
                         cluster->name[host]);
     if (!is_sound(cluster, peer))
-        return DTI_FAIL(DITTO_ERR_SYSTEM,
-                        "the wire delivered a message of %zu bytes from host %u (%s) that is no header: it has "
-                        "damaged it",
-                        peer->receive.bytes, host, cluster->name[host]);
+        return DTI_FAIL(
+            DITTO_ERR_SYSTEM,
+            "the wire delivered a message of %zu bytes from host %u (%s) that is no header: it has "
+            "damaged it",
+            peer->receive.bytes, host, cluster->name[host]);
     bool is_next = header->number == peer->heard + 1;
     /* In steps, most hosts send this one no message in an exchange, and a host that fails sends its last
      * header instead. */

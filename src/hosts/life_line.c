@@ -128,7 +128,7 @@ static bool record_loss(struct dti_life_line *l, uint32_t host)
                                                    memory_order_relaxed);
 }
 
-/* Returns a number that grows with the epoch, and in an epoch with the number of the exchange. It is not 0. */
+/* Returns a number that grows with the epoch, and in an epoch with the exchange. It is not 0. */
 static uint64_t position(const ditto_cluster *cluster, uint64_t number)
 {
     uint64_t most = (UINT64_C(1) << 40) - 1;

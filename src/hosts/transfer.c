@@ -290,8 +290,9 @@ static ditto_status take_rest(ditto_cluster *cluster, uint32_t host, const struc
 {
     uint64_t missing = sent->messages - cluster->traffic[host].receives;
     if (sent->messages > cluster->traffic[host].receives && missing > MOST_SCRAPS)
-        return DTI_FAIL(DITTO_ERR_SYSTEM, "host %u (%s) says that it has sent %llu messages more than were taken",
-                        host, cluster->name[host], (unsigned long long)missing);
+        return DTI_FAIL(DITTO_ERR_SYSTEM,
+                        "host %u (%s) says that it has sent %llu messages more than were taken", host,
+                        cluster->name[host], (unsigned long long)missing);
     while (cluster->traffic[host].receives < sent->messages) {
         size_t most = SIZE_MAX - sizeof(struct scrap);
         struct scrap *scrap = sent->most_bytes <= most ? malloc(sizeof *scrap + sent->most_bytes) : NULL;

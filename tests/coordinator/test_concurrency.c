@@ -377,9 +377,7 @@ static void rule_12_12_steps_without_locks(void **state)
     }
 }
 
-static void no_rule(const ditto_rule_range *range, void *user)
-{
-}
+static void no_rule(const ditto_rule_range *range, void *user) {}
 
 static void rule_12_12_steps_that_need_a_lock_are_refused(void **state)
 {

@@ -153,9 +153,7 @@ static void leave_slowly(struct dti_dependent *dependent, enum dti_team_end end)
         sleep_ms(1);
 }
 
-static void release_nothing(struct dti_dependent *dependent)
-{
-}
+static void release_nothing(struct dti_dependent *dependent) {}
 
 static const struct dti_dependent_kind slow_to_leave = {
     .what = "the slow dependent",

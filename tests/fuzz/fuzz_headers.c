@@ -130,9 +130,7 @@ static ditto_status wire_progress(void *user, ditto_wire_event *events, size_t c
 static bool agree(ditto_cluster *cluster)
 {
     struct dti_limits soon = { .deadline = { .timeout_ms = 5 } };
-    struct dti_intent intent = {
-        .kind = DTI_HEADER_CALL, .digest = 5, .name = "fuzz", .payload_bytes = 64
-    };
+    struct dti_intent intent = { .kind = DTI_HEADER_CALL, .digest = 5, .name = "fuzz", .payload_bytes = 64 };
     for (int i = 0; i < 2; i++) {
         memset(dti_header_out(cluster), i, intent.payload_bytes);
         enum dti_verdict verdict = dti_headers_exchange(cluster, &intent, &soon);
