@@ -636,10 +636,16 @@ class Workers(unittest.TestCase):
             self.assertEqual(ditto.Coordinator._left, [])
 
     def test_what_is_cancelled(self):
-        gate = threading.Event()
+        begun, gate = threading.Event(), threading.Event()
+
+        def wait(self):
+            begun.set()
+            return gate.wait()
+
         with ditto.Strategy(1, kind="parameter_server") as strategy:
             coordinator = ditto.Coordinator(strategy)
-            first = coordinator.schedule(lambda self: gate.wait())
+            first = coordinator.schedule(wait)
+            self.assertTrue(begun.wait(60))  # otherwise destroy would cancel it
             second, third = (coordinator.schedule(lambda self: 1) for _ in range(2))
             self.assertTrue(second.cancel())
             threading.Timer(0.1, gate.set).start()
