@@ -105,6 +105,7 @@ static ditto_status fail_lost(const ditto_cluster *cluster, uint32_t host)
     dti_describe_host(cluster, host, &text);
     if (host == cluster->wire.host)
         why = "it did not answer host 0 for too long, and the other hosts have gone on without it";
+    /* relaxed: it only decides what the message says. */
     else if (atomic_load_explicit(&cluster->life_line->left[host], memory_order_relaxed) != 0)
         why = "it has destroyed its cluster";
     return DTI_FAIL(DITTO_ERR_LOST, "%s is gone: %s. Only destroy is allowed", name, why);
@@ -307,6 +308,7 @@ static void hang_up(struct dti_life_line *l, struct connection *c)
 /* A host has left, and takes part in nothing that is still to come. */
 static void note_leave(struct dti_life_line *l, uint32_t host, uint64_t last)
 {
+    /* relaxed: the flag below publishes it. Once the flag is set, a waiting host reads each one again. */
     atomic_store_explicit(&l->left[host], last != 0 ? last : 1, memory_order_relaxed);
     /* release: pairs with the acquire in dti_life_line_await. */
     atomic_store_explicit(&l->any_left, true, memory_order_release);

@@ -24,8 +24,8 @@
  * threads than PUs. */
 #define EXPLAIN_MS 2000
 
-/* The most messages of a stopped run that a host takes from another one. Collectives send at most a few
- * hundred before they wait for an answer. */
+/* The most messages of a stopped run that a host takes from another one. A larger number is damage: this many
+ * messages would have to be on their way at once. */
 #define MOST_SCRAPS (UINT64_C(1) << 20)
 
 enum { EVENTS = 32 };

@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
-/* The driver ends a seed at its first zero. The bytes are those of a struct news, all zeros replaced by 1. */
+/* The bytes of a struct news, each one greater than it is there. */
 const char *const fuzz_seeds[] = {
     "\x01\x01\x01\x01",
     "\x02\x01\x01\x01",
@@ -19,7 +19,8 @@ unsigned long fuzz_accepted;
 
 enum { HOSTS = 3 };
 
-/* Zeros are as likely as other bytes are in the numbers of hosts, but the driver's seeds have none. */
+/* The seeds of the driver are texts, which have no zeros. So each byte of a frame is one less than that of the
+ * input, and the bytes behind the input are zeros. */
 static void fill(unsigned char *out, size_t bytes, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < bytes; i++)
