@@ -19,8 +19,8 @@ unsigned long fuzz_accepted;
 
 enum { HOSTS = 3 };
 
-/* The seeds of the driver are texts, which have no zeros. So each byte of a frame is one less than that of the
- * input, and the bytes behind the input are zeros. */
+/* The seeds of the driver are texts, which have no zeros. So each byte of a frame is one less than
+ * that of the input, and the bytes behind the input are zeros. */
 static void fill(unsigned char *out, size_t bytes, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < bytes; i++)
