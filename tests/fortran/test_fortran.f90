@@ -262,7 +262,7 @@ contains
     subroutine variables(self, user)
         class(replica), intent(inout) :: self
         class(*), intent(inout) :: user
-        real(real32) :: x(2, 3)
+        real(real32) :: x(2, 3), rows(2, 2)
         select type (user)
         type is (job)
             x = 1
@@ -271,6 +271,14 @@ contains
             call check(self%status == 0 .and. x(2, 1) == 2 + self%num_replicas(), 'a variable')
             call self%assign_sub(user%v, x(:, :))
             call self%assign(user%v, reshape(real([1, 2, 3, 4, 5, 6], real32), [2, 3]))
+            call self%lookup(user%v, [3_int64, 1_int64], rows)
+            call check(all(rows == self%num_replicas()*reshape([5, 6, 1, 2], [2, 2])), 'rows')
+            rows = 1
+            call self%scatter(user%v, ditto_scatter_add, [2_int64], rows(:, 1:1))
+            call self%scatter(user%v, ditto_scatter_add, [integer(int64) ::], rows(:, 1:0))
+            call self%lookup(user%v, [integer(int64) ::], rows(:, 1:0))
+            call self%lookup(user%v, [2_int64], rows(:, 2:2))
+            call check(self%status == 0 .and. rows(1, 2) == 4*self%num_replicas(), 'added rows')
         end select
     end subroutine
 
@@ -410,6 +418,18 @@ program test_fortran
         call check(status == 0 .and. x(2, 3) == 6*counts(i) .and. x(2, 1) == 2*counts(i), 'read')
         call j%v%assign(x, status)
         call check(status == 0, 'assign')
+        call j%v%lookup([1_int64], x(:, 3:3), status)
+        call check(status == 0 .and. x(2, 3) == 2*counts(i), 'lookup')
+        call j%v%scatter(ditto_scatter_add, [3_int64, 2_int64], x(:, 1:2), status)
+        call check(status == 0, 'scatter')
+        call j%v%lookup([integer(int64) ::], x(:, 1:0), status)
+        call check(status == 0, 'no rows')
+        call j%v%scatter(ditto_scatter_add, [integer(int64) ::], x(:, 1:0), status)
+        call check(status == 0, 'nothing to add')
+        call j%v%read(x, status)
+        call check(status == 0 .and. x(2, 3) == 8*counts(i) .and. x(2, 2) == 10*counts(i), 'scattered rows')
+        call j%v%lookup([4_int64], x(:, 1:1), status)
+        call check(status < 0 .and. index(error_message(), 'row 4 is not there') /= 0, 'no such row')
         call j%v%destroy(status)
         call s%destroy(status)
         call check(status == 0, 'destroy')
