@@ -16,8 +16,92 @@
 ! its text.
 !
 ! Compile programs so that the local arrays of procedures belong to a thread: gfortran needs -frecursive.
+
+! What the modules share. Programs do not use it.
+module ditto_internal
+    use, intrinsic :: iso_c_binding
+    implicit none
+
+    ! Texts as C has them: what `pointers` point to ends with a zero.
+    type :: text_copy
+        character(:), allocatable :: text
+    end type
+    type :: text_list
+        type(text_copy), allocatable :: copies(:)
+        type(c_ptr), allocatable :: pointers(:)
+    end type
+
+    interface
+        function c_fail(self, code, text) bind(c, name='ditto_f_fail') result(status)
+            import
+            type(c_ptr), value :: self
+            integer(c_int32_t), value :: code
+            character(kind=c_char), intent(in) :: text(*)
+            integer(c_int) :: status
+        end function
+        function c_strlen(text) bind(c, name='strlen') result(n)
+            import
+            type(c_ptr), value :: text
+            integer(c_size_t) :: n
+        end function
+    end interface
+
+contains
+
+    ! A copy of a text of C.
+    function from_c(text) result(copy)
+        type(c_ptr), intent(in) :: text
+        character(:), allocatable :: copy
+        character(kind=c_char), pointer :: characters(:)
+        call c_f_pointer(text, characters, [c_strlen(text)])
+        allocate (character(size(characters)) :: copy)
+        copy = transfer(characters, copy)
+    end function
+
+    ! Copies texts to a list that C can read.
+    subroutine list_texts(texts, list)
+        character(*), intent(in) :: texts(:)
+        type(text_list), intent(out), target :: list
+        integer :: i
+        allocate (list%copies(size(texts)), list%pointers(size(texts)))
+        do i = 1, size(texts)
+            list%copies(i)%text = trim(texts(i))//c_null_char
+            list%pointers(i) = c_loc(list%copies(i)%text)
+        end do
+    end subroutine
+
+    ! Sets the message of an error that a procedure of the program returns with its status:
+    !     status = failure('no such row')
+    function failure(message) result(status)
+        character(*), intent(in) :: message
+        integer(c_int) :: status
+        status = c_fail(c_null_ptr, 0_c_int32_t, trim(message)//c_null_char)
+    end function
+
+    ! Whether a procedure of a module must refuse its arguments. If so, `status` is an error with the message.
+    function refused(condition, message, status) result(is)
+        logical, intent(in) :: condition
+        character(*), intent(in) :: message
+        integer, intent(out) :: status
+        logical :: is
+        is = condition
+        status = 0
+        if (is) status = failure(message)
+    end function
+
+    ! Whether an object exists, so that it must not be created. `what` is the procedure and the object.
+    function exists(handle, what, status) result(is)
+        type(c_ptr), intent(in) :: handle
+        character(*), intent(in) :: what
+        integer, intent(out) :: status
+        logical :: is
+        is = refused(c_associated(handle), what//' exists: destroy it first', status)
+    end function
+end module
+
 module ditto
     use, intrinsic :: iso_c_binding
+    use ditto_internal
     implicit none
     private
 
@@ -175,6 +259,7 @@ module ditto
         procedure, non_overridable :: scatter => replica_scatter
         procedure, non_overridable :: alloc => replica_alloc
         procedure, non_overridable :: free => replica_free
+        procedure, non_overridable :: ready => replica_ready
         procedure, non_overridable :: keep => replica_keep
     end type
 
@@ -196,12 +281,10 @@ module ditto
             class(replica), intent(inout) :: self
             class(*), intent(inout) :: user
         end subroutine
-    end interface
 
-    ! A procedure that computes elements of its replica, for block_sum_with. `elements` is memory for some of
-    ! them, of which the first one has the number `first`, counted from 1. The same elements may be asked for
-    ! twice. `status` is 0, or the result of `failure`.
-    abstract interface
+        ! A procedure that computes elements of its replica, for block_sum_with. `elements` is memory for some
+        ! of them, of which the first one has the number `first`, counted from 1. The same elements may be
+        ! asked for twice. `status` is 0, or the result of `failure`.
         subroutine elements_procedure(elements, first, user, status)
             import :: tensor, c_size_t, c_int
             type(tensor), intent(in) :: elements
@@ -209,10 +292,8 @@ module ditto
             class(*), intent(inout) :: user
             integer(c_int), intent(inout) :: status
         end subroutine
-    end interface
 
-    ! A procedure that changes the combined array of an all_reduce_through, on replica 0.
-    abstract interface
+        ! A procedure that changes the combined array of an all_reduce_through, on replica 0.
         subroutine through_procedure(combined, user, status)
             import :: tensor, c_int
             type(tensor), intent(in) :: combined
@@ -243,15 +324,11 @@ module ditto
     interface
         function c_create(options, kind, out) bind(c, name='ditto_f_create') result(status)
             import
-            type(strategy_options), intent(inout) :: options
+            type(strategy_options), intent(in) :: options
             integer(c_int), value :: kind
             type(c_ptr), intent(out) :: out
             integer(c_int) :: status
         end function
-        subroutine c_options_init(options) bind(c, name='ditto_f_options_init')
-            import
-            type(strategy_options), intent(out) :: options
-        end subroutine
         function c_destroy(handle) bind(c, name='ditto_strategy_destroy') result(status)
             import
             type(c_ptr), value :: handle
@@ -283,13 +360,6 @@ module ditto
             type(c_ptr), value :: self
             integer(c_int) :: is
         end function
-        function c_fail(self, code, text) bind(c, name='ditto_f_fail') result(status)
-            import
-            type(c_ptr), value :: self
-            integer(c_int32_t), value :: code
-            character(kind=c_char), intent(in) :: text(*)
-            integer(c_int) :: status
-        end function
         function c_abandon(self, status) bind(c, name='ditto_abandon') result(same)
             import
             type(c_ptr), value :: self
@@ -301,11 +371,31 @@ module ditto
             type(c_ptr), value :: self, options
             integer(c_int) :: status
         end function
-        function c_all_reduce(self, src, dst, op) bind(c, name='ditto_f_all_reduce') result(status)
+        ! With `out`, the three that follow start an operation.
+        function c_all_reduce(self, src, dst, op, out) bind(c, name='ditto_f_all_reduce') result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..) :: src, dst
+            type(*), dimension(..), asynchronous :: src, dst
             integer(c_int), value :: op
+            type(pending), intent(inout), optional :: out
+            integer(c_int) :: status
+        end function
+        function c_reduce_scatter(self, src, dst, op, out) bind(c, name='ditto_f_reduce_scatter') &
+            result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in), asynchronous :: src
+            type(*), dimension(..), asynchronous :: dst
+            integer(c_int), value :: op
+            type(pending), intent(inout), optional :: out
+            integer(c_int) :: status
+        end function
+        function c_all_gather(self, src, dst, out) bind(c, name='ditto_f_all_gather') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in), asynchronous :: src
+            type(*), dimension(..), asynchronous :: dst
+            type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
         function c_reduce(self, x, root, op) bind(c, name='ditto_f_reduce') result(status)
@@ -320,21 +410,6 @@ module ditto
             type(c_ptr), value :: self
             type(*), dimension(..) :: x
             integer(c_int), value :: root
-            integer(c_int) :: status
-        end function
-        function c_reduce_scatter(self, src, dst, op) bind(c, name='ditto_f_reduce_scatter') result(status)
-            import
-            type(c_ptr), value :: self
-            type(*), dimension(..), intent(in) :: src
-            type(*), dimension(..) :: dst
-            integer(c_int), value :: op
-            integer(c_int) :: status
-        end function
-        function c_all_gather(self, src, dst) bind(c, name='ditto_f_all_gather') result(status)
-            import
-            type(c_ptr), value :: self
-            type(*), dimension(..), intent(in) :: src
-            type(*), dimension(..) :: dst
             integer(c_int) :: status
         end function
         function c_all_reduce_through(self, x, op, function, user) &
@@ -388,35 +463,6 @@ module ditto
             type(*), dimension(..) :: total
             integer(c_int) :: status
         end function
-        function c_start_all_reduce(self, src, dst, op, out) bind(c, name='ditto_f_start_all_reduce') &
-            result(status)
-            import
-            type(c_ptr), value :: self
-            type(*), dimension(..), intent(in), asynchronous :: src
-            type(*), dimension(..), asynchronous :: dst
-            integer(c_int), value :: op
-            type(pending), intent(inout) :: out
-            integer(c_int) :: status
-        end function
-        function c_start_reduce_scatter(self, src, dst, op, out) &
-            bind(c, name='ditto_f_start_reduce_scatter') result(status)
-            import
-            type(c_ptr), value :: self
-            type(*), dimension(..), intent(in), asynchronous :: src
-            type(*), dimension(..), asynchronous :: dst
-            integer(c_int), value :: op
-            type(pending), intent(inout) :: out
-            integer(c_int) :: status
-        end function
-        function c_start_all_gather(self, src, dst, out) bind(c, name='ditto_f_start_all_gather') &
-            result(status)
-            import
-            type(c_ptr), value :: self
-            type(*), dimension(..), intent(in), asynchronous :: src
-            type(*), dimension(..), asynchronous :: dst
-            type(pending), intent(inout) :: out
-            integer(c_int) :: status
-        end function
         function c_wait(self, operation, options) bind(c, name='ditto_wait') result(status)
             import
             type(c_ptr), value :: self, options
@@ -461,20 +507,8 @@ module ditto
             type(c_ptr), value :: handle
             type(*), dimension(..), intent(in) :: initial
             character(kind=c_char), intent(in) :: name(*)
-            integer(c_int), value :: synchronization, aggregation, shards
+            integer(c_int), intent(in), optional :: synchronization, aggregation, shards
             type(c_ptr), intent(out) :: out
-            integer(c_int) :: status
-        end function
-        function c_variable_read(handle, x) bind(c, name='ditto_f_variable_read') result(status)
-            import
-            type(c_ptr), value :: handle
-            type(*), dimension(..) :: x
-            integer(c_int) :: status
-        end function
-        function c_variable_assign(handle, x) bind(c, name='ditto_f_variable_assign') result(status)
-            import
-            type(c_ptr), value :: handle
-            type(*), dimension(..), intent(in) :: x
             integer(c_int) :: status
         end function
         function c_variable_destroy(handle) bind(c, name='ditto_variable_destroy') result(status)
@@ -482,46 +516,32 @@ module ditto
             type(c_ptr), value :: handle
             integer(c_int) :: status
         end function
-        function c_write(self, handle, x, rule) bind(c, name='ditto_f_write') result(status)
+        ! `self` is the calling replica. Outside of runs it is not given, and not to the two that follow.
+        function c_write(v, x, rule, self) bind(c, name='ditto_f_write') result(status)
             import
-            type(c_ptr), value :: self, handle
+            type(c_ptr), value :: v
             type(*), dimension(..) :: x
             integer(c_int), value :: rule
+            type(c_ptr), intent(in), optional :: self
             integer(c_int) :: status
         end function
-        function c_variable_lookup(handle, rows, n, x) bind(c, name='ditto_f_variable_lookup') result(status)
+        function c_lookup(v, rows, n, x, self) bind(c, name='ditto_f_lookup') result(status)
             import
-            type(c_ptr), value :: handle
+            type(c_ptr), value :: v
             integer(c_int64_t), intent(in) :: rows(*)
             integer(c_size_t), value :: n
             type(*), dimension(..) :: x
+            type(c_ptr), intent(in), optional :: self
             integer(c_int) :: status
         end function
-        function c_variable_scatter(handle, op, rows, n, x) bind(c, name='ditto_f_variable_scatter') &
-            result(status)
+        function c_scatter(v, op, rows, n, x, self) bind(c, name='ditto_f_scatter') result(status)
             import
-            type(c_ptr), value :: handle
+            type(c_ptr), value :: v
             integer(c_int), value :: op
             integer(c_int64_t), intent(in) :: rows(*)
             integer(c_size_t), value :: n
             type(*), dimension(..), intent(in) :: x
-            integer(c_int) :: status
-        end function
-        function c_lookup(self, handle, rows, n, x) bind(c, name='ditto_f_lookup') result(status)
-            import
-            type(c_ptr), value :: self, handle
-            integer(c_int64_t), intent(in) :: rows(*)
-            integer(c_size_t), value :: n
-            type(*), dimension(..) :: x
-            integer(c_int) :: status
-        end function
-        function c_scatter(self, handle, op, rows, n, x) bind(c, name='ditto_f_scatter') result(status)
-            import
-            type(c_ptr), value :: self, handle
-            integer(c_int), value :: op
-            integer(c_int64_t), intent(in) :: rows(*)
-            integer(c_size_t), value :: n
-            type(*), dimension(..), intent(in) :: x
+            type(c_ptr), intent(in), optional :: self
             integer(c_int) :: status
         end function
         function c_message() bind(c, name='ditto_f_message') result(text)
@@ -532,29 +552,11 @@ module ditto
             import
             type(c_ptr) :: text
         end function
-        function c_strlen(text) bind(c, name='strlen') result(n)
-            import
-            type(c_ptr), value :: text
-            integer(c_size_t) :: n
-        end function
     end interface
 
 contains
 
     ! -- text --
-
-    ! A copy of a text of C.
-    function from_c(text) result(copy)
-        type(c_ptr), intent(in) :: text
-        character(:), allocatable :: copy
-        character(kind=c_char), pointer :: characters(:)
-        integer :: i
-        call c_f_pointer(text, characters, [c_strlen(text)])
-        allocate (character(size(characters)) :: copy)
-        do i = 1, size(characters)
-            copy(i:i) = characters(i)
-        end do
-    end function
 
     ! The text of the last error of the calling thread. gfortran keeps the result of such a function in memory
     ! that all threads share, also with -frecursive. So call it outside of runs, where the error of a run is
@@ -569,22 +571,11 @@ contains
         text = from_c(c_version())
     end function
 
-    ! Sets the message of an error that a procedure of the program returns with its status:
-    !     status = failure('no such row')
-    function failure(message) result(status)
-        character(*), intent(in) :: message
-        integer(c_int) :: status
-        status = c_fail(c_null_ptr, 0_c_int32_t, trim(message)//c_null_char)
-    end function
-
     ! The bytes of the types that C has too, for a test.
     function c_sizes() result(bytes)
         integer(c_size_t) :: bytes(4)
-        type(strategy_options) :: options
-        type(exchange_part) :: part
-        type(pending) :: operation
-        type(tensor) :: view
-        bytes = [c_sizeof(options), c_sizeof(part), c_sizeof(operation), c_sizeof(view)]
+        bytes = [storage_size(strategy_options()), storage_size(exchange_part()), storage_size(pending()), &
+                 storage_size(tensor())]/8
     end function
 
     ! -- views of arrays --
@@ -630,20 +621,12 @@ contains
         integer, intent(out) :: status
         type(strategy_options), intent(in), optional :: options
         integer(c_int), intent(in), optional :: kind
-        type(strategy_options) :: given, initial
+        type(strategy_options) :: given
         integer(c_int) :: of_kind
-        if (c_associated(self%handle)) then
-            status = failure('create: the strategy exists: destroy it first')
-            return
-        end if
-        if (num_replicas < 0) then
-            status = failure('create: the number of replicas is negative')
-            return
-        end if
-        call c_options_init(initial)
-        given = initial
+        if (exists(self%handle, 'create: the strategy', status)) return
+        if (refused(num_replicas < 0, 'create: the number of replicas is negative', status)) return
         if (present(options)) given = options
-        given%struct_size = initial%struct_size
+        given%struct_size = c_sizeof(given)
         given%num_replicas = int(num_replicas, c_int32_t)
         of_kind = ditto_mirrored
         if (present(kind)) of_kind = kind
@@ -698,23 +681,10 @@ contains
         character(*), intent(in), optional :: name
         integer(c_int), intent(in), optional :: synchronization, aggregation
         integer, intent(in), optional :: shards
-        integer(c_int) :: s, a, pieces
         character(:), allocatable :: text
-        s = 0
-        a = 0
-        pieces = 0
         text = c_null_char
-        if (present(shards)) then
-            pieces = int(shards, c_int)
-            if (shards < 1) then
-                status = failure('create_variable: the number of shards is below 1')
-                return
-            end if
-        end if
-        if (present(synchronization)) s = synchronization
-        if (present(aggregation)) a = aggregation
         if (present(name)) text = trim(name)//c_null_char
-        status = c_variable_create(self%handle, initial, text, s, a, pieces, v%handle)
+        status = c_variable_create(self%handle, initial, text, synchronization, aggregation, shards, v%handle)
     end subroutine
 
     ! -- variables, outside of runs --
@@ -723,14 +693,14 @@ contains
         class(variable), intent(in) :: self
         type(*), dimension(..) :: x
         integer, intent(out) :: status
-        status = c_variable_read(self%handle, x)
+        status = c_write(self%handle, x, 0_c_int)
     end subroutine
 
     subroutine variable_assign(self, x, status)
         class(variable), intent(in) :: self
         type(*), dimension(..), intent(in) :: x
         integer, intent(out) :: status
-        status = c_variable_assign(self%handle, x)
+        status = c_write(self%handle, x, 1_c_int)
     end subroutine
 
     ! Copies rows: x(..., k) becomes row rows(k).
@@ -739,11 +709,7 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..) :: x
         integer, intent(out) :: status
-        if (size(rows) > 0) then
-            status = c_variable_lookup(self%handle, rows, size(rows, kind=c_size_t), x)
-        else ! an empty array may have no address
-            status = c_variable_lookup(self%handle, [0_c_int64_t], 0_c_size_t, x)
-        end if
+        status = c_lookup(self%handle, rows, size(rows, kind=c_size_t), x)
     end subroutine
 
     ! Changes rows: x(..., k) is added to row rows(k), or whatever `op` says.
@@ -753,11 +719,7 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..), intent(in) :: x
         integer, intent(out) :: status
-        if (size(rows) > 0) then
-            status = c_variable_scatter(self%handle, op, rows, size(rows, kind=c_size_t), x)
-        else ! as in variable_lookup
-            status = c_variable_scatter(self%handle, op, [0_c_int64_t], 0_c_size_t, x)
-        end if
+        status = c_scatter(self%handle, op, rows, size(rows, kind=c_size_t), x)
     end subroutine
 
     subroutine variable_destroy(self, status)
@@ -787,6 +749,15 @@ contains
         is = c_first_of_host(self%handle) /= 0
     end function
 
+    ! Whether the replica has had no error, so that it may call C. Otherwise the status is its first error.
+    function replica_ready(self, status) result(is)
+        class(replica), intent(in) :: self
+        integer, intent(out), optional :: status
+        logical :: is
+        is = self%status == 0
+        if (present(status)) status = self%status
+    end function
+
     ! Keeps the first error, and gives the status of this call. After an error no other replica uses arrays of
     ! this one any more, so the program's procedure may return. For statuses of C functions that a program
     ! calls itself.
@@ -812,10 +783,7 @@ contains
     subroutine replica_barrier(self, status)
         class(replica), intent(inout) :: self
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_barrier(self%handle, c_null_ptr)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_barrier(self%handle, c_null_ptr), status)
     end subroutine
 
     ! In place.
@@ -824,10 +792,7 @@ contains
         type(*), dimension(..) :: x
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_all_reduce(self%handle, x, x, op)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_all_reduce(self%handle, x, x, op), status)
     end subroutine
 
     subroutine replica_all_reduce_to(self, src, dst, op, status)
@@ -836,10 +801,7 @@ contains
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_all_reduce(self%handle, src, dst, op)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_all_reduce(self%handle, src, dst, op), status)
     end subroutine
 
     ! In place. The result is on the root alone.
@@ -849,10 +811,7 @@ contains
         integer, intent(in) :: root
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_reduce(self%handle, x, int(root, c_int), op)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_reduce(self%handle, x, int(root, c_int), op), status)
     end subroutine
 
     subroutine replica_broadcast(self, x, root, status)
@@ -860,10 +819,7 @@ contains
         type(*), dimension(..) :: x
         integer, intent(in) :: root
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_broadcast(self%handle, x, int(root, c_int))
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_broadcast(self%handle, x, int(root, c_int)), status)
     end subroutine
 
     ! src has num_replicas() times as many elements as dst.
@@ -873,10 +829,7 @@ contains
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_reduce_scatter(self%handle, src, dst, op)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_reduce_scatter(self%handle, src, dst, op), status)
     end subroutine
 
     ! dst has num_replicas() times as many elements as src.
@@ -885,10 +838,7 @@ contains
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_all_gather(self%handle, src, dst)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_all_gather(self%handle, src, dst), status)
     end subroutine
 
     ! In place. The procedure of replica 0 is called with the combined array, and all replicas receive what it
@@ -900,14 +850,12 @@ contains
         procedure(through_procedure) :: function
         class(*), intent(inout), target :: user
         integer, intent(out), optional :: status
-        integer(c_int) :: found
         type(through_call), target :: call
         call%function => function
         call%user => user
-        found = self%status
-        if (found == 0) &
-            found = c_all_reduce_through(self%handle, x, op, c_funloc(on_combined), c_loc(call))
-        call self%keep(found, status)
+        if (self%ready(status)) &
+            call self%keep(c_all_reduce_through(self%handle, x, op, c_funloc(on_combined), c_loc(call)), &
+                           status)
     end subroutine
 
     ! What C calls with a combined array.
@@ -941,10 +889,7 @@ contains
         type(*), dimension(..), intent(in) :: x
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_block_sum(self%handle, x, total)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_block_sum(self%handle, x, total), status)
     end subroutine
 
     ! The same for `count` elements of each replica that a procedure computes.
@@ -955,15 +900,12 @@ contains
         class(*), intent(inout), target :: user
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
-        integer(c_int) :: found
         type(elements_call), target :: call
         call%function => function
         call%user => user
-        found = self%status
-        if (found == 0) &
-            found = c_block_sum_with(self%handle, c_funloc(on_elements), c_loc(call), call%dtype, count, &
-                                     total)
-        call self%keep(found, status)
+        if (self%ready(status)) &
+            call self%keep(c_block_sum_with(self%handle, c_funloc(on_elements), c_loc(call), call%dtype, &
+                                            count, total), status)
     end subroutine
 
     ! What C calls for elements of a sum.
@@ -984,10 +926,7 @@ contains
         type(*), dimension(..), intent(in) :: x, y
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_block_dot(self%handle, x, y, total)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_block_dot(self%handle, x, y, total), status)
     end subroutine
 
     ! -- operations that are waited for later --
@@ -1003,10 +942,8 @@ contains
         integer(c_int), intent(in) :: op
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_start_all_reduce(self%handle, src, dst, op, operation)
-        call self%keep(found, status)
+        if (self%ready(status)) &
+            call self%keep(c_all_reduce(self%handle, src, dst, op, operation), status)
     end subroutine
 
     subroutine replica_start_reduce_scatter(self, src, dst, op, operation, status)
@@ -1016,10 +953,8 @@ contains
         integer(c_int), intent(in) :: op
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_start_reduce_scatter(self%handle, src, dst, op, operation)
-        call self%keep(found, status)
+        if (self%ready(status)) &
+            call self%keep(c_reduce_scatter(self%handle, src, dst, op, operation), status)
     end subroutine
 
     subroutine replica_start_all_gather(self, src, dst, operation, status)
@@ -1028,20 +963,14 @@ contains
         type(*), dimension(..), asynchronous :: dst
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_start_all_gather(self%handle, src, dst, operation)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_all_gather(self%handle, src, dst, operation), status)
     end subroutine
 
     subroutine replica_wait(self, operation, status)
         class(replica), intent(inout) :: self
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_wait(self%handle, operation, c_null_ptr)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_wait(self%handle, operation, c_null_ptr), status)
     end subroutine
 
     ! `complete` is true if the operation is complete, and counts as waited for, and after an error.
@@ -1067,22 +996,17 @@ contains
         type(*), dimension(..), asynchronous :: dst
         type(exchange_part), intent(out) :: part
         integer, intent(out), optional :: status
-        integer(c_int) :: found
         part%replica = int(partner, c_int32_t)
         part%tag = int(tag, c_int32_t)
-        found = self%status
-        if (found == 0) found = c_part(src, dst, part)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_part(src, dst, part), status)
     end subroutine
 
     subroutine replica_exchange(self, parts, status)
         class(replica), intent(inout) :: self
         type(exchange_part), intent(in), contiguous :: parts(:)
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_exchange(self%handle, parts, size(parts, kind=c_size_t), c_null_ptr)
-        call self%keep(found, status)
+        if (self%ready(status)) &
+            call self%keep(c_exchange(self%handle, parts, size(parts, kind=c_size_t), c_null_ptr), status)
     end subroutine
 
     ! -- variables, in a run --
@@ -1092,10 +1016,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..) :: x
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_write(self%handle, v%handle, x, 0_c_int)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_write(v%handle, x, 0_c_int, self%handle), status)
     end subroutine
 
     subroutine replica_assign(self, v, x, status)
@@ -1103,10 +1024,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_write(self%handle, v%handle, x, 1_c_int)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_write(v%handle, x, 1_c_int, self%handle), status)
     end subroutine
 
     subroutine replica_assign_add(self, v, x, status)
@@ -1114,10 +1032,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_write(self%handle, v%handle, x, 2_c_int)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_write(v%handle, x, 2_c_int, self%handle), status)
     end subroutine
 
     subroutine replica_assign_sub(self, v, x, status)
@@ -1125,10 +1040,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0) found = c_write(self%handle, v%handle, x, 3_c_int)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_write(v%handle, x, 3_c_int, self%handle), status)
     end subroutine
 
     ! Copies rows: x(..., k) becomes row rows(k).
@@ -1138,14 +1050,8 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..) :: x
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0 .and. size(rows) > 0) then
-            found = c_lookup(self%handle, v%handle, rows, size(rows, kind=c_size_t), x)
-        else if (found == 0) then ! as in variable_lookup
-            found = c_lookup(self%handle, v%handle, [0_c_int64_t], 0_c_size_t, x)
-        end if
-        call self%keep(found, status)
+        if (self%ready(status)) &
+            call self%keep(c_lookup(v%handle, rows, size(rows, kind=c_size_t), x, self%handle), status)
     end subroutine
 
     ! Changes rows: x(..., k) is added to row rows(k), or whatever `op` says. Collective, except for
@@ -1157,14 +1063,8 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        integer(c_int) :: found
-        found = self%status
-        if (found == 0 .and. size(rows) > 0) then
-            found = c_scatter(self%handle, v%handle, op, rows, size(rows, kind=c_size_t), x)
-        else if (found == 0) then ! as in variable_lookup
-            found = c_scatter(self%handle, v%handle, op, [0_c_int64_t], 0_c_size_t, x)
-        end if
-        call self%keep(found, status)
+        if (self%ready(status)) &
+            call self%keep(c_scatter(v%handle, op, rows, size(rows, kind=c_size_t), x, self%handle), status)
     end subroutine
 
     ! -- memory on the replica's own NUMA node --
@@ -1175,11 +1075,8 @@ contains
         integer(c_size_t), intent(in) :: bytes
         type(c_ptr), intent(out) :: memory
         integer, intent(out), optional :: status
-        integer(c_int) :: found
         memory = c_null_ptr
-        found = self%status
-        if (found == 0) found = c_alloc(self%handle, bytes, 64_c_size_t, memory)
-        call self%keep(found, status)
+        if (self%ready(status)) call self%keep(c_alloc(self%handle, bytes, 64_c_size_t, memory), status)
     end subroutine
 
     ! Frees the memory, also after an error.

@@ -11,6 +11,7 @@
 module ditto_checkpoints
     use, intrinsic :: iso_c_binding
     use ditto
+    use ditto_internal
     implicit none
     private
 
@@ -49,7 +50,7 @@ module ditto_checkpoints
 
     type, bind(c) :: c_data
         type(c_ptr) :: name = c_null_ptr
-        type(tensor) :: elements
+        type(tensor) :: elements = tensor()
     end type
 
     type, bind(c) :: save_options
@@ -94,7 +95,7 @@ module ditto_checkpoints
 
     type, bind(c) :: c_entry
         type(c_ptr) :: name = c_null_ptr
-        type(tensor) :: spec
+        type(tensor) :: spec = tensor()
         integer(c_int) :: synchronization = 0
         integer(c_int) :: aggregation = 0
         integer(c_int) :: trainable = 0
@@ -104,7 +105,7 @@ module ditto_checkpoints
     ! The arrays of a save as C has them.
     type :: data_list
         type(c_data), allocatable :: arrays(:)
-        character(kind=c_char), allocatable :: names(:, :)
+        type(text_list) :: names
     end type
 
     interface
@@ -210,15 +211,9 @@ contains
     ! The bytes of the types that C has too, for a test.
     function checkpoint_sizes() result(bytes)
         integer(c_size_t) :: bytes(7)
-        type(c_data) :: data
-        type(save_options) :: saving
-        type(restore_options) :: restoring
-        type(restore_status) :: done
-        type(checkpointer_options) :: folder
-        type(c_properties) :: properties
-        type(c_entry) :: entry
-        bytes = [c_sizeof(data), c_sizeof(saving), c_sizeof(restoring), c_sizeof(done), c_sizeof(folder), &
-                 c_sizeof(properties), c_sizeof(entry)]
+        bytes = [storage_size(c_data()), storage_size(save_options()), storage_size(restore_options()), &
+                 storage_size(restore_status()), storage_size(checkpointer_options()), &
+                 storage_size(c_properties()), storage_size(c_entry())]/8
     end function
 
     ! -- saving --
@@ -243,27 +238,17 @@ contains
         type(data_list), intent(inout), target :: list
         type(save_options), intent(out) :: options
         integer, intent(out) :: status
-        integer :: i, k
+        integer :: i
         status = ditto_ok
         options%struct_size = c_sizeof(options)
         if (present(step)) options%step = step
         if (.not. present(arrays)) return
         status = check_views(procedure, arrays%elements)
         if (status < 0) return
-        do i = 1, size(arrays)
-            if (len_trim(arrays(i)%name) < len(arrays%name)) cycle
-            status = failure(procedure//': the name of an array may be cut: it has 200 characters')
-            return
-        end do
-        allocate (list%arrays(size(arrays)), list%names(len(arrays%name) + 1, size(arrays)))
-        list%names = c_null_char
-        do i = 1, size(arrays)
-            do k = 1, len_trim(arrays(i)%name)
-                list%names(k, i) = arrays(i)%name(k:k)
-            end do
-            list%arrays(i)%name = c_loc(list%names(1, i))
-            list%arrays(i)%elements = arrays(i)%elements
-        end do
+        if (refused(any(len_trim(arrays%name) == len(arrays%name)), &
+                    procedure//': the name of an array may be cut: it has 200 characters', status)) return
+        call list_texts(arrays%name, list%names)
+        list%arrays = [(c_data(list%names%pointers(i), arrays(i)%elements), i=1, size(arrays))]
         options%data = c_loc(list%arrays)
         options%num_data = size(arrays, kind=c_size_t)
     end subroutine
@@ -295,24 +280,19 @@ contains
         integer(c_int64_t), intent(out) :: step
         integer, intent(out) :: status
         character(*), intent(in), optional :: prefix
-        character(kind=c_char) :: found(4096)
+        character(4096, c_char) :: found
         character(:), allocatable :: of
         integer(c_size_t) :: length
-        integer :: i
         of = 'checkpoint'//c_null_char
         if (present(prefix)) of = trim(prefix)//c_null_char
         step = 0
         path = ''
-        status = c_latest(s%handle, trim(folder)//c_null_char, of, found, size(found, kind=c_size_t), &
+        status = c_latest(s%handle, trim(folder)//c_null_char, of, found, len(found, kind=c_size_t), &
                           length, step)
         if (status < 0) return
-        if (length >= size(found)) then
-            status = failure('latest_checkpoint: the path has more than 4095 bytes')
+        if (refused(length >= len(found), 'latest_checkpoint: the path has more than 4095 bytes', status)) &
             return
-        end if
-        do i = 1, int(length)
-            path = path//found(i)
-        end do
+        path = found(1:length)
     end subroutine
 
     ! -- one file --
@@ -321,10 +301,7 @@ contains
         class(checkpoint), intent(inout) :: self
         character(*), intent(in) :: path
         integer, intent(out) :: status
-        if (c_associated(self%handle)) then
-            status = failure('open: the checkpoint is open: close it first')
-            return
-        end if
+        if (refused(c_associated(self%handle), 'open: the checkpoint is open: close it first', status)) return
         status = c_open(c_null_ptr, trim(path)//c_null_char, self%handle)
     end subroutine
 
@@ -390,20 +367,14 @@ contains
         logical, intent(in), optional :: background
         type(checkpointer_options) :: options
         character(:), allocatable, target :: of
-        if (c_associated(self%handle)) then
-            status = failure('create: the checkpointer exists: destroy it first')
-            return
-        end if
+        if (exists(self%handle, 'create: the checkpointer', status)) return
         options%struct_size = c_sizeof(options)
         if (present(prefix)) then
             of = trim(prefix)//c_null_char
             options%prefix = c_loc(of)
         end if
         if (present(keep)) then
-            if (keep < 1) then
-                status = failure('create: keep is below 1: give the number of files to keep')
-                return
-            end if
+            if (refused(keep < 1, 'create: keep is below 1: give the number of files to keep', status)) return
             options%keep = int(keep, c_int32_t)
         end if
         if (present(background)) options%background = merge(1_c_int, 0_c_int, background)

@@ -12,36 +12,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-ditto_status ditto_f_create(ditto_strategy_options *options, int kind, ditto_strategy **out);
-void ditto_f_options_init(ditto_strategy_options *options);
-ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op);
+ditto_status ditto_f_create(const ditto_strategy_options *options, int kind, ditto_strategy **out);
+ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
+                                ditto_pending *out);
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op);
 ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root);
 ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    int op);
-ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst);
-ditto_status ditto_f_start_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                      int op, ditto_pending *out);
-ditto_status ditto_f_start_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                          int op, ditto_pending *out);
-ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                      ditto_pending *out);
+                                    int op, ditto_pending *out);
+ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                ditto_pending *out);
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part);
 ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
                                const CFI_cdesc_t *sum);
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
-                                     int synchronization, int aggregation, int shards, ditto_variable **out);
-ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x);
-ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x);
-ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int op);
-ditto_status ditto_f_variable_lookup(ditto_variable *variable, const int64_t *rows, size_t count,
-                                     const CFI_cdesc_t *x);
-ditto_status ditto_f_variable_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
-                                      const CFI_cdesc_t *x);
-ditto_status ditto_f_lookup(ditto_replica *self, ditto_variable *variable, const int64_t *rows, size_t count,
-                            const CFI_cdesc_t *x);
-ditto_status ditto_f_scatter(ditto_replica *self, ditto_variable *variable, int op, const int64_t *rows,
-                             size_t count, const CFI_cdesc_t *x);
+                                     const int *synchronization, const int *aggregation, const int *shards,
+                                     ditto_variable **out);
+ditto_status ditto_f_write(ditto_variable *variable, const CFI_cdesc_t *x, int op,
+                           ditto_replica *const *self);
+ditto_status ditto_f_lookup(ditto_variable *variable, const int64_t *rows, size_t count, const CFI_cdesc_t *x,
+                            ditto_replica *const *self);
+ditto_status ditto_f_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
+                             const CFI_cdesc_t *x, ditto_replica *const *self);
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
                                         ditto_through_fn function, void *user);
 ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum);
@@ -52,11 +43,6 @@ ditto_status ditto_f_elements(const ditto_tensor *view, const CFI_cdesc_t *x);
 ditto_status ditto_f_check_views(const char *procedure, const ditto_tensor *views, size_t num_views);
 const char *ditto_f_message(void);
 ditto_status ditto_f_fail(ditto_replica *self, int32_t code, const char *text);
-
-void ditto_f_options_init(ditto_strategy_options *options)
-{
-    *options = (ditto_strategy_options)DITTO_STRATEGY_OPTIONS_INIT;
-}
 
 const char *ditto_f_message(void)
 {
@@ -213,11 +199,37 @@ ditto_status ditto_f_elements(const ditto_tensor *from, const CFI_cdesc_t *x)
 
 /* -- collectives -- */
 
-ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op)
+/* With `out`, this one and the two that follow start an operation. */
+ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
+                                ditto_pending *out)
 {
     struct elements s, d;
-    DITTO_TRY(find_both("all_reduce", src, dst, 1, 1, &s, &d));
+    DITTO_TRY(find_both(out != NULL ? "start_all_reduce" : "all_reduce", src, dst, 1, 1, &s, &d));
+    if (out != NULL)
+        return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL, out);
     return ditto_all_reduce(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL);
+}
+
+ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                    int op, ditto_pending *out)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(out != NULL ? "start_reduce_scatter" : "reduce_scatter", src, dst,
+                        ditto_num_replicas(self), 1, &s, &d));
+    if (out != NULL)
+        return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL, out);
+    return ditto_reduce_scatter(self, s.data, d.data, d.count, NULL, d.dtype, (ditto_op)op, NULL);
+}
+
+ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                ditto_pending *out)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(out != NULL ? "start_all_gather" : "all_gather", src, dst, 1,
+                        ditto_num_replicas(self), &s, &d));
+    if (out != NULL)
+        return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, NULL, out);
+    return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, NULL);
 }
 
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op)
@@ -232,45 +244,6 @@ ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int ro
     struct elements e;
     DITTO_TRY(find("broadcast", x, "the array", &e));
     return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root, NULL);
-}
-
-ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    int op)
-{
-    struct elements s, d;
-    DITTO_TRY(find_both("reduce_scatter", src, dst, ditto_num_replicas(self), 1, &s, &d));
-    return ditto_reduce_scatter(self, s.data, d.data, d.count, NULL, d.dtype, (ditto_op)op, NULL);
-}
-
-ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst)
-{
-    struct elements s, d;
-    DITTO_TRY(find_both("all_gather", src, dst, 1, ditto_num_replicas(self), &s, &d));
-    return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, NULL);
-}
-
-ditto_status ditto_f_start_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                      int op, ditto_pending *out)
-{
-    struct elements s, d;
-    DITTO_TRY(find_both("start_all_reduce", src, dst, 1, 1, &s, &d));
-    return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL, out);
-}
-
-ditto_status ditto_f_start_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                          int op, ditto_pending *out)
-{
-    struct elements s, d;
-    DITTO_TRY(find_both("start_reduce_scatter", src, dst, ditto_num_replicas(self), 1, &s, &d));
-    return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL, out);
-}
-
-ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                      ditto_pending *out)
-{
-    struct elements s, d;
-    DITTO_TRY(find_both("start_all_gather", src, dst, 1, ditto_num_replicas(self), &s, &d));
-    return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, NULL, out);
 }
 
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
@@ -337,7 +310,7 @@ ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_
 
 /* -- strategies and variables -- */
 
-ditto_status ditto_f_create(ditto_strategy_options *options, int kind, ditto_strategy **out)
+ditto_status ditto_f_create(const ditto_strategy_options *options, int kind, ditto_strategy **out)
 {
     int major = 0, minor = 0;
     char text[200];
@@ -351,16 +324,21 @@ ditto_status ditto_f_create(ditto_strategy_options *options, int kind, ditto_str
 }
 
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
-                                     int synchronization, int aggregation, int shards, ditto_variable **out)
+                                     const int *synchronization, const int *aggregation, const int *shards,
+                                     ditto_variable **out)
 {
     ditto_tensor t;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    if (shards != NULL && *shards < 1)
+        return wrong("create_variable", "the number of shards", "is below 1");
     DITTO_TRY(view("create_variable", initial, "the initial value", &t));
     options.name = name[0] != '\0' ? name : NULL;
-    options.synchronization = (ditto_synchronization)synchronization;
-    options.aggregation = (ditto_aggregation)aggregation;
-    if (shards > 0)
-        options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, (size_t)shards, 0 };
+    if (synchronization != NULL)
+        options.synchronization = (ditto_synchronization)*synchronization;
+    if (aggregation != NULL)
+        options.aggregation = (ditto_aggregation)*aggregation;
+    if (shards != NULL)
+        options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, (size_t)*shards, 0 };
     return ditto_variable_create(strategy, &t, &options, out);
 }
 
@@ -379,32 +357,22 @@ static ditto_status fits(const char *procedure, const ditto_variable *variable, 
     return DITTO_OK;
 }
 
-ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x)
-{
-    struct elements e;
-    DITTO_TRY(fits("read", variable, x, &e));
-    return ditto_variable_read(variable, e.data, x->elem_len * e.count);
-}
-
-ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x)
-{
-    struct elements e;
-    DITTO_TRY(fits("assign", variable, x, &e));
-    return ditto_variable_assign(variable, DITTO_ASSIGN, e.data, x->elem_len * e.count);
-}
-
-/* op: 0 reads into the array, other numbers are those of ditto_assign_op. */
-ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int op)
+/* op: 0 reads into the array, other numbers are those of ditto_assign_op. Outside of runs self is NULL. */
+ditto_status ditto_f_write(ditto_variable *variable, const CFI_cdesc_t *x, int op, ditto_replica *const *self)
 {
     static const char *const names[] = { "read", "assign", "assign_add", "assign_sub" };
     struct elements e;
     const void *values;
     DITTO_TRY(fits(names[op], variable, x, &e));
+    size_t bytes = x->elem_len * e.count;
+    if (self == NULL)
+        return op == 0 ? ditto_variable_read(variable, e.data, bytes)
+                       : ditto_variable_assign(variable, (ditto_assign_op)op, e.data, bytes);
     if (op != 0)
-        return ditto_assign(self, variable, (ditto_assign_op)op, e.data);
-    DITTO_TRY(ditto_read(self, variable, &values));
-    if (e.count != 0)
-        memcpy(e.data, values, x->elem_len * e.count);
+        return ditto_assign(*self, variable, (ditto_assign_op)op, e.data);
+    DITTO_TRY(ditto_read(*self, variable, &values));
+    if (bytes != 0)
+        memcpy(e.data, values, bytes);
     return DITTO_OK;
 }
 
@@ -442,43 +410,27 @@ static ditto_status find_rows(const char *procedure, const ditto_variable *varia
     return DITTO_OK;
 }
 
-ditto_status ditto_f_variable_lookup(ditto_variable *variable, const int64_t *rows, size_t count,
-                                     const CFI_cdesc_t *x)
+/* Outside of runs self is NULL. */
+ditto_status ditto_f_lookup(ditto_variable *variable, const int64_t *rows, size_t count, const CFI_cdesc_t *x,
+                            ditto_replica *const *self)
 {
     ditto_slices s;
     DITTO_TRY(find_rows("lookup", variable, rows, count, x, &s));
-    ditto_status status = ditto_variable_lookup(variable, s.indices, count, s.values,
-                                                count * s.row_count * x->elem_len);
+    size_t bytes = count * s.row_count * x->elem_len;
+    ditto_status status = self == NULL ? ditto_variable_lookup(variable, s.indices, count, s.values, bytes)
+                                       : ditto_lookup(*self, variable, s.indices, count, s.values);
     free(s.indices);
     return status;
 }
 
-ditto_status ditto_f_variable_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
-                                      const CFI_cdesc_t *x)
+/* Outside of runs self is NULL. */
+ditto_status ditto_f_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
+                             const CFI_cdesc_t *x, ditto_replica *const *self)
 {
     ditto_slices s;
     DITTO_TRY(find_rows("scatter", variable, rows, count, x, &s));
-    ditto_status status = ditto_variable_scatter(variable, (ditto_scatter_op)op, &s);
-    free(s.indices);
-    return status;
-}
-
-ditto_status ditto_f_lookup(ditto_replica *self, ditto_variable *variable, const int64_t *rows, size_t count,
-                            const CFI_cdesc_t *x)
-{
-    ditto_slices s;
-    DITTO_TRY(find_rows("lookup", variable, rows, count, x, &s));
-    ditto_status status = ditto_lookup(self, variable, s.indices, count, s.values);
-    free(s.indices);
-    return status;
-}
-
-ditto_status ditto_f_scatter(ditto_replica *self, ditto_variable *variable, int op, const int64_t *rows,
-                             size_t count, const CFI_cdesc_t *x)
-{
-    ditto_slices s;
-    DITTO_TRY(find_rows("scatter", variable, rows, count, x, &s));
-    ditto_status status = ditto_scatter(self, variable, (ditto_scatter_op)op, &s);
+    ditto_status status = self == NULL ? ditto_variable_scatter(variable, (ditto_scatter_op)op, &s)
+                                       : ditto_scatter(*self, variable, (ditto_scatter_op)op, &s);
     free(s.indices);
     return status;
 }

@@ -24,6 +24,7 @@
 module ditto_input
     use, intrinsic :: iso_c_binding
     use ditto
+    use ditto_internal
     implicit none
     private
 
@@ -82,7 +83,7 @@ module ditto_input
         integer(c_int64_t) :: rows = 0
         integer(c_int64_t) :: step = 0
         integer(c_int32_t) :: num_components = 0
-        type(tensor) :: component(most_components)
+        type(tensor) :: component(most_components) = tensor()
     end type
 
     ! A procedure that computes the components `new` of a new row from those of a row. `status` is 0, or the
@@ -94,10 +95,8 @@ module ditto_input
             class(*), intent(inout) :: user
             integer(c_int), intent(inout) :: status
         end subroutine
-    end interface
 
-    ! A procedure that decides whether a row stays: `keep` is true before the call.
-    abstract interface
+        ! A procedure that decides whether a row stays: `keep` is true before the call.
         subroutine filter_procedure(row, keep, user, status)
             import :: tensor, c_int
             type(tensor), intent(in) :: row(:)
@@ -148,7 +147,6 @@ module ditto_input
         procedure, non_overridable :: prefetch => dataset_prefetch
         procedure, non_overridable :: destroy => dataset_destroy
         procedure, private, non_overridable :: replace => dataset_replace
-        procedure, private, non_overridable :: is_new => dataset_is_new
     end type
 
     ! One pass over a dataset. It is destroyed by destroy, and not when the object goes out of scope.
@@ -206,7 +204,7 @@ module ditto_input
 
     type, bind(c) :: element_spec
         integer(c_int32_t) :: num_components = 0
-        type(tensor) :: component(most_components)
+        type(tensor) :: component(most_components) = tensor()
         integer(c_int64_t) :: batch = 0
         integer(c_int) :: infinite = 0
     end type
@@ -406,31 +404,15 @@ module ditto_input
     ! What a procedure gets if the program gives nothing.
     integer, target, save :: nothing = 0
 
-    ! The names of files as C has them.
-    type :: name_list
-        character(kind=c_char), allocatable :: text(:, :)
-        type(c_ptr), allocatable :: pointers(:)
-    end type
-
 contains
 
     ! The bytes of the types that C has too, for a test.
     function input_sizes() result(bytes)
         integer(c_size_t) :: bytes(11)
-        type(input_options) :: input
-        type(csv_component) :: component
-        type(csv_options) :: csv
-        type(batch) :: rows
-        type(c_files) :: files
-        type(text_options) :: text
-        type(fixed_options) :: fixed
-        type(tfrecord_options) :: tfrecord
-        type(shuffle_options) :: order
-        type(map_options) :: map
-        type(element_spec) :: spec
-        bytes = [c_sizeof(input), c_sizeof(component), c_sizeof(csv), c_sizeof(rows), c_sizeof(files), &
-                 c_sizeof(text), c_sizeof(fixed), c_sizeof(tfrecord), c_sizeof(order), c_sizeof(map), &
-                 c_sizeof(spec)]
+        bytes = [storage_size(input_options()), storage_size(csv_component()), storage_size(csv_options()), &
+                 storage_size(batch()), storage_size(c_files()), storage_size(text_options()), &
+                 storage_size(fixed_options()), storage_size(tfrecord_options()), &
+                 storage_size(shuffle_options()), storage_size(map_options()), storage_size(element_spec())]/8
     end function
 
     ! -- what rows are made of --
@@ -466,25 +448,13 @@ contains
         component%shape(1:size(dimensions)) = dimensions(size(dimensions):1:-1)
     end function
 
-    subroutine list_names(names, list)
+    ! Files as C has them. `list` keeps their names.
+    function files_of(names, list, glob) result(files)
         character(*), intent(in) :: names(:)
-        type(name_list), intent(out), target :: list
-        integer :: i, k, length
-        allocate (list%text(len(names) + 1, size(names)), list%pointers(size(names)))
-        do i = 1, size(names)
-            length = len_trim(names(i))
-            do k = 1, length
-                list%text(k, i) = names(i) (k:k)
-            end do
-            list%text(length + 1, i) = c_null_char
-            list%pointers(i) = c_loc(list%text(1, i))
-        end do
-    end subroutine
-
-    function files_of(list, glob) result(files)
-        type(name_list), intent(in), target :: list
+        type(text_list), intent(out), target :: list
         logical, intent(in), optional :: glob
         type(c_files) :: files
+        call list_texts(names, list)
         files%names = c_loc(list%pointers)
         files%num_names = size(list%pointers, kind=c_int32_t)
         if (present(glob)) then
@@ -494,28 +464,25 @@ contains
 
     ! -- datasets --
 
-    ! Fails if the object has a dataset.
-    function dataset_is_new(self, procedure, status) result(is)
+    ! Whether there is a dataset already, which is an error of a procedure that makes one.
+    function has_rows(self, procedure, status) result(has)
         class(dataset), intent(in) :: self
         character(*), intent(in) :: procedure
         integer, intent(out) :: status
-        logical :: is
-        is = .not. c_associated(self%handle)
-        status = ditto_ok
-        if (.not. is) status = failure(procedure//': the object has a dataset: destroy it first')
+        logical :: has
+        has = refused(c_associated(self%handle), procedure//': the object has a dataset: destroy it first', &
+                      status)
     end function
 
-    ! Fails if a number is below the least one that is allowed. In C it would become a very large one.
-    function is_number(value, least, what, status) result(is)
+    ! Whether a number is below the least one that is allowed. In C it would become a very large one.
+    function is_below(value, least, what, status) result(is)
         integer(c_int64_t), intent(in) :: value, least
         character(*), intent(in) :: what
         integer, intent(out) :: status
         logical :: is
         character(80) :: text
-        is = value >= least
-        status = ditto_ok
         write (text, '(i0, a, i0)') value, ': give at least ', least
-        if (.not. is) status = failure(what//' is '//text)
+        is = refused(value < least, what//' is '//text, status)
     end function
 
     ! Replaces the dataset by one that was made from it, if it was made.
@@ -538,7 +505,7 @@ contains
         integer(c_int64_t) :: by
         by = 1
         if (present(step)) by = step
-        if (self%is_new('from_range', status)) status = c_from_range(start, stop, by, self%handle)
+        if (.not. has_rows(self, 'from_range', status)) status = c_from_range(start, stop, by, self%handle)
     end subroutine
 
     ! Row i has the elements with the last index i of each array: call rows%from_arrays([tensor_of(images),
@@ -549,7 +516,7 @@ contains
         integer, intent(out) :: status
         status = check_views('from_arrays', arrays)
         if (status < 0) return
-        if (self%is_new('from_arrays', status)) &
+        if (.not. has_rows(self, 'from_arrays', status)) &
             status = c_from_arrays(arrays, size(arrays, kind=c_int32_t), self%handle)
     end subroutine
 
@@ -562,15 +529,13 @@ contains
         type(csv_options), intent(in), optional :: options
         logical, intent(in), optional :: glob
         type(csv_options) :: given
-        type(name_list), target :: list
+        type(text_list), target :: list
         if (present(options)) given = options
         given%struct_size = c_sizeof(given)
-        call list_names([name], list)
-        if (.not. is_number(int(given%skip_lines, c_int64_t), 0_c_int64_t, 'from_csv: skip_lines', status)) &
-            return
-        if (self%is_new('from_csv', status)) &
-            status = c_from_csv(files_of(list, glob), components, size(components, kind=c_int32_t), given, &
-                                self%handle)
+        if (is_below(int(given%skip_lines, c_int64_t), 0_c_int64_t, 'from_csv: skip_lines', status)) return
+        if (.not. has_rows(self, 'from_csv', status)) &
+            status = c_from_csv(files_of([name], list, glob), components, size(components, kind=c_int32_t), &
+                                given, self%handle)
     end subroutine
 
     ! Rows have max_bytes elements of u8 and a length. Without max_bytes, these are 1024.
@@ -581,15 +546,14 @@ contains
         integer(c_int64_t), intent(in), optional :: max_bytes, skip_lines
         logical, intent(in), optional :: glob
         type(text_options) :: given
-        type(name_list), target :: list
+        type(text_list), target :: list
         if (present(max_bytes)) given%max_bytes = max_bytes
         if (present(skip_lines)) given%skip_lines = skip_lines
-        if (.not. is_number(given%max_bytes, 0_c_int64_t, 'from_text: max_bytes', status)) return
-        if (.not. is_number(given%skip_lines, 0_c_int64_t, 'from_text: skip_lines', status)) return
+        if (is_below(given%max_bytes, 0_c_int64_t, 'from_text: max_bytes', status)) return
+        if (is_below(given%skip_lines, 0_c_int64_t, 'from_text: skip_lines', status)) return
         given%struct_size = c_sizeof(given)
-        call list_names([name], list)
-        if (self%is_new('from_text', status)) &
-            status = c_from_text(files_of(list, glob), given, self%handle)
+        if (.not. has_rows(self, 'from_text', status)) &
+            status = c_from_text(files_of([name], list, glob), given, self%handle)
     end subroutine
 
     ! One .npy file for each component.
@@ -597,10 +561,11 @@ contains
         class(dataset), intent(inout) :: self
         character(*), intent(in) :: names(:)
         integer, intent(out) :: status
-        type(name_list), target :: list
-        call list_names(names, list)
-        if (self%is_new('from_npy', status)) &
-            status = c_from_npy(c_loc(list%pointers), size(names, kind=c_int32_t), self%handle)
+        type(text_list), target :: list
+        type(c_files) :: files
+        files = files_of(names, list)
+        if (.not. has_rows(self, 'from_npy', status)) &
+            status = c_from_npy(files%names, files%num_names, self%handle)
     end subroutine
 
     ! Records of equal length. `row` has a tensor_component for each component.
@@ -613,18 +578,18 @@ contains
         integer(c_int64_t), intent(in), optional :: header_bytes, footer_bytes, stride_bytes
         logical, intent(in), optional :: big_endian, glob
         type(fixed_options) :: given
-        type(name_list), target :: list
+        type(text_list), target :: list
         if (present(header_bytes)) given%header_bytes = header_bytes
         if (present(footer_bytes)) given%footer_bytes = footer_bytes
         if (present(stride_bytes)) given%stride_bytes = stride_bytes
         if (present(big_endian)) given%big_endian = merge(1_c_int, 0_c_int, big_endian)
-        if (.not. is_number(given%header_bytes, 0_c_int64_t, 'from_fixed: header_bytes', status)) return
-        if (.not. is_number(given%footer_bytes, 0_c_int64_t, 'from_fixed: footer_bytes', status)) return
-        if (.not. is_number(given%stride_bytes, 0_c_int64_t, 'from_fixed: stride_bytes', status)) return
+        if (is_below(given%header_bytes, 0_c_int64_t, 'from_fixed: header_bytes', status)) return
+        if (is_below(given%footer_bytes, 0_c_int64_t, 'from_fixed: footer_bytes', status)) return
+        if (is_below(given%stride_bytes, 0_c_int64_t, 'from_fixed: stride_bytes', status)) return
         given%struct_size = c_sizeof(given)
-        call list_names([name], list)
-        if (self%is_new('from_fixed', status)) &
-            status = c_from_fixed(files_of(list, glob), row, size(row, kind=c_int32_t), given, self%handle)
+        if (.not. has_rows(self, 'from_fixed', status)) &
+            status = c_from_fixed(files_of([name], list, glob), row, size(row, kind=c_int32_t), given, &
+                                  self%handle)
     end subroutine
 
     ! Rows have max_bytes elements of u8 and a length. Without max_bytes, these are 65536.
@@ -635,14 +600,13 @@ contains
         integer(c_int64_t), intent(in), optional :: max_bytes
         logical, intent(in), optional :: gzip, glob
         type(tfrecord_options) :: given
-        type(name_list), target :: list
+        type(text_list), target :: list
         if (present(max_bytes)) given%max_bytes = max_bytes
         if (present(gzip)) given%compression = merge(1_c_int, 0_c_int, gzip)
-        if (.not. is_number(given%max_bytes, 0_c_int64_t, 'from_tfrecord: max_bytes', status)) return
+        if (is_below(given%max_bytes, 0_c_int64_t, 'from_tfrecord: max_bytes', status)) return
         given%struct_size = c_sizeof(given)
-        call list_names([name], list)
-        if (self%is_new('from_tfrecord', status)) &
-            status = c_from_tfrecord(files_of(list, glob), given, self%handle)
+        if (.not. has_rows(self, 'from_tfrecord', status)) &
+            status = c_from_tfrecord(files_of([name], list, glob), given, self%handle)
     end subroutine
 
     ! The same rows as another dataset, which stays as it is.
@@ -650,7 +614,8 @@ contains
         class(dataset), intent(inout) :: self
         type(dataset), intent(in) :: rows
         integer, intent(out) :: status
-        if (self%is_new('from_dataset', status)) status = c_skip(rows%handle, 0_c_int64_t, self%handle)
+        if (.not. has_rows(self, 'from_dataset', status)) &
+            status = c_skip(rows%handle, 0_c_int64_t, self%handle)
     end subroutine
 
     ! The rows of several datasets: 'zip' has their components in one row, 'concatenate' has one dataset after
@@ -665,7 +630,7 @@ contains
         integer :: i
         n = size(datasets, kind=c_int32_t)
         inputs = [(datasets(i)%handle, i=1, n)]
-        if (.not. self%is_new('from_all', status)) return
+        if (has_rows(self, 'from_all', status)) return
         select case (how)
         case ('zip')
             status = c_zip(inputs, n, self%handle)
@@ -692,10 +657,8 @@ contains
         integer :: num_new
         status = c_spec(self%handle, spec)
         if (status < 0) return
-        if (.not. associated(function%function)) then
-            status = failure('map: the map_function has no function')
+        if (refused(.not. associated(function%function), 'map: the map_function has no function', status)) &
             return
-        end if
         num_new = spec%num_components
         given%struct_size = c_sizeof(given)
         if (present(row)) then
@@ -704,11 +667,10 @@ contains
             given%row = c_loc(new)
             given%num_components = size(row, kind=c_int32_t)
         end if
-        if (function%num_old /= 0 .and. (function%num_old /= spec%num_components .or. &
-                                         function%num_new /= num_new)) then
-            status = failure('map: the map_function belongs to a map of other components: use another object')
-            return
-        end if
+        if (refused(function%num_old /= 0 .and. (function%num_old /= spec%num_components .or. &
+                                                 function%num_new /= num_new), &
+                    'map: the map_function belongs to a map of other components: use another object', &
+                    status)) return
         function%num_old = spec%num_components
         function%num_new = num_new
         if (.not. associated(function%user)) function%user => nothing
@@ -725,15 +687,11 @@ contains
         type(c_ptr) :: made
         status = c_spec(self%handle, spec)
         if (status < 0) return
-        if (.not. associated(function%function)) then
-            status = failure('filter: the filter_function has no function')
-            return
-        end if
-        if (function%num_old /= 0 .and. function%num_old /= spec%num_components) then
-            status = failure('filter: the filter_function belongs to a filter of other components: use '// &
-                             'another object')
-            return
-        end if
+        if (refused(.not. associated(function%function), 'filter: the filter_function has no function', &
+                    status)) return
+        if (refused(function%num_old /= 0 .and. function%num_old /= spec%num_components, &
+                    'filter: the filter_function belongs to a filter of other components: '// &
+                    'use another object', status)) return
         function%num_old = spec%num_components
         if (.not. associated(function%user)) function%user => nothing
         status = c_filter(self%handle, c_funloc(on_filter), c_loc(function), made)
@@ -783,7 +741,7 @@ contains
         if (present(seed)) given%seed = seed
         if (present(buffer_rows)) given%buffer_rows = buffer_rows
         if (present(same_order)) given%reshuffle = merge(2_c_int, 1_c_int, same_order)
-        if (.not. is_number(given%buffer_rows, 0_c_int64_t, 'shuffle: buffer_rows', status)) return
+        if (is_below(given%buffer_rows, 0_c_int64_t, 'shuffle: buffer_rows', status)) return
         given%struct_size = c_sizeof(given)
         status = c_shuffle(self%handle, given, made)
         call self%replace(made, status)
@@ -795,7 +753,7 @@ contains
         integer(c_int64_t), intent(in) :: count
         integer, intent(out) :: status
         type(c_ptr) :: made
-        if (.not. is_number(count, ditto_repeat_forever, 'repeat: the number of times', status)) return
+        if (is_below(count, ditto_repeat_forever, 'repeat: the number of times', status)) return
         status = c_repeat(self%handle, count, made)
         call self%replace(made, status)
     end subroutine
@@ -805,7 +763,7 @@ contains
         integer(c_int64_t), intent(in) :: count
         integer, intent(out) :: status
         type(c_ptr) :: made
-        if (.not. is_number(count, 0_c_int64_t, 'take: the number of rows', status)) return
+        if (is_below(count, 0_c_int64_t, 'take: the number of rows', status)) return
         status = c_take(self%handle, count, made)
         call self%replace(made, status)
     end subroutine
@@ -815,7 +773,7 @@ contains
         integer(c_int64_t), intent(in) :: count
         integer, intent(out) :: status
         type(c_ptr) :: made
-        if (.not. is_number(count, 0_c_int64_t, 'skip: the number of rows', status)) return
+        if (is_below(count, 0_c_int64_t, 'skip: the number of rows', status)) return
         status = c_skip(self%handle, count, made)
         call self%replace(made, status)
     end subroutine
@@ -826,8 +784,8 @@ contains
         integer(c_int64_t), intent(in) :: num_shards, index
         integer, intent(out) :: status
         type(c_ptr) :: made
-        if (.not. is_number(num_shards, 1_c_int64_t, 'shard: the number of shards', status)) return
-        if (.not. is_number(index, 1_c_int64_t, 'shard: the index', status)) return
+        if (is_below(num_shards, 1_c_int64_t, 'shard: the number of shards', status)) return
+        if (is_below(index, 1_c_int64_t, 'shard: the index', status)) return
         status = c_shard(self%handle, num_shards, index - 1, made)
         call self%replace(made, status)
     end subroutine
@@ -840,7 +798,7 @@ contains
         logical, intent(in), optional :: drop_remainder
         integer(c_int32_t) :: flags
         type(c_ptr) :: made
-        if (.not. is_number(int(rows, c_int64_t), 1_c_int64_t, 'batch: the number of rows', status)) return
+        if (is_below(int(rows, c_int64_t), 1_c_int64_t, 'batch: the number of rows', status)) return
         flags = 0
         if (present(drop_remainder)) flags = merge(ditto_batch_drop_remainder, 0_c_int32_t, drop_remainder)
         status = c_batch(self%handle, int(rows, c_int64_t), flags, made)
@@ -860,7 +818,7 @@ contains
         integer, intent(in) :: num_batches
         integer, intent(out) :: status
         type(c_ptr) :: made
-        if (.not. is_number(int(num_batches, c_int64_t), 1_c_int64_t, 'prefetch: the number of batches', &
+        if (is_below(int(num_batches, c_int64_t), 1_c_int64_t, 'prefetch: the number of batches', &
                             status)) return
         status = c_prefetch(self%handle, int(num_batches, c_int64_t), made)
         call self%replace(made, status)
@@ -884,15 +842,12 @@ contains
         integer, intent(out) :: status
         type(input_options), intent(in), optional :: options
         type(input_options) :: given
-        if (c_associated(self%handle)) then
-            status = failure('create: the iterator exists: destroy it first')
-            return
-        end if
+        if (exists(self%handle, 'create: the iterator', status)) return
         if (present(options)) given = options
         given%struct_size = c_sizeof(given)
-        if (.not. is_number(given%global_batch, 0_c_int64_t, 'create: global_batch', status)) return
-        if (.not. is_number(given%pass, 0_c_int64_t, 'create: pass', status)) return
-        if (.not. is_number(given%max_bytes, 0_c_int64_t, 'create: max_bytes', status)) return
+        if (is_below(given%global_batch, 0_c_int64_t, 'create: global_batch', status)) return
+        if (is_below(given%pass, 0_c_int64_t, 'create: pass', status)) return
+        if (is_below(given%max_bytes, 0_c_int64_t, 'create: max_bytes', status)) return
         status = c_iterate(s%handle, rows%handle, given, self%handle)
     end subroutine
 
@@ -902,10 +857,7 @@ contains
         class(replica), intent(inout) :: of
         type(batch), intent(inout) :: b
         integer, intent(out) :: status
-        integer(c_int) :: found
-        found = of%status
-        if (found == 0) found = c_next(of%handle, self%handle, b)
-        call of%keep(found, status)
+        if (of%ready(status)) call of%keep(c_next(of%handle, self%handle, b), status)
     end subroutine
 
     ! Saves the position. An iterator whose options have the state continues there:

@@ -14,6 +14,7 @@
 module ditto_mpi
     use, intrinsic :: iso_c_binding
     use ditto
+    use ditto_internal
     implicit none
     private
 
@@ -92,10 +93,7 @@ contains
         integer, intent(out) :: status
         type(cluster_options), intent(in), optional :: options
         type(cluster_options) :: given
-        if (c_associated(hosts%handle)) then
-            status = failure('mpi_cluster: the cluster exists: destroy it first')
-            return
-        end if
+        if (exists(hosts%handle, 'mpi_cluster: the cluster', status)) return
         if (present(options)) given = options
         given%struct_size = c_sizeof(given)
         status = c_cluster(comm, given, hosts%handle)

@@ -12,6 +12,7 @@
 module ditto_optimizers
     use, intrinsic :: iso_c_binding
     use ditto
+    use ditto_internal
     implicit none
     private
 
@@ -149,9 +150,7 @@ contains
     ! The bytes of the types that C has too, for a test.
     function optimizer_sizes() result(bytes)
         integer(c_size_t) :: bytes(2)
-        type(optimizer_options) :: options
-        type(apply_options) :: step
-        bytes = [c_sizeof(options), c_sizeof(step)]
+        bytes = [storage_size(optimizer_options()), storage_size(apply_options())]/8
     end function
 
     ! Outside of runs.
@@ -163,10 +162,7 @@ contains
         type(optimizer_options) :: given
         type(c_ptr) :: handles(size(variables))
         integer :: i
-        if (c_associated(self%handle)) then
-            status = failure('create: the optimizer exists: destroy it first')
-            return
-        end if
+        if (exists(self%handle, 'create: the optimizer', status)) return
         handles = [(variables(i)%handle, i=1, size(variables))]
         given = options
         given%struct_size = c_sizeof(given)
@@ -228,11 +224,9 @@ contains
         class(replica), intent(inout) :: of
         integer, intent(out), optional :: status
         real(c_double), intent(out), optional, target :: norm
-        integer(c_int) :: found
         if (present(norm)) norm = 0
-        found = of%status
-        if (found == 0) found = c_finish(of%handle, self%handle, step_options(norm=norm))
-        call of%keep(found, status)
+        if (of%ready(status)) &
+            call of%keep(c_finish(of%handle, self%handle, step_options(norm=norm)), status)
     end subroutine
 
     function step_options(learning_rate, norm) result(options)
@@ -295,11 +289,8 @@ contains
         class(replica), intent(inout) :: of
         integer(c_int64_t), intent(out) :: steps
         integer, intent(out), optional :: status
-        integer(c_int) :: found
         steps = 0
-        found = of%status
-        if (found == 0) found = c_steps(of%handle, self%handle, steps)
-        call of%keep(found, status)
+        if (of%ready(status)) call of%keep(c_steps(of%handle, self%handle, steps), status)
     end subroutine
 
     ! The numbers that the rule keeps for the elements of variable `number`, for example those of name 'm'.
