@@ -320,6 +320,9 @@ module ditto
     end type
 
     ! -- C --
+    !
+    ! Each function has an interface of its own, also where only names differ: gfortran 12 passes wrong
+    ! arguments to functions that are declared by procedure(...), bind(c), except in one of their calls.
 
     interface
         function c_create(options, kind, out) bind(c, name='ditto_f_create') result(status)
