@@ -8,11 +8,17 @@
 
 #include <unistd.h>
 
+static ditto_topology_counts counts_of(const ditto_topology *topology)
+{
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
+    assert_ok(ditto_topology_count(topology, &counts));
+    return counts;
+}
+
 static void a_machine_is_counted(void **state)
 {
     ditto_topology *topology = machine_part("pack:2 [numa] core:4 pu:2", NULL);
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    assert_ok(ditto_topology_count(topology, &counts));
+    ditto_topology_counts counts = counts_of(topology);
     assert_int_equal(counts.packages, 2);
     assert_int_equal(counts.numa_nodes, 2);
     assert_int_equal(counts.cores, 8);
@@ -41,9 +47,8 @@ static ditto_node node_at(const ditto_topology *topology, uint32_t index)
 static void pus_are_listed_in_the_order_of_the_mesh(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SERVER);
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_pu pu;
-    assert_ok(ditto_topology_count(t, &counts));
+    ditto_topology_counts counts = counts_of(t);
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 64, 2 }), sizeof counts.mesh);
     assert_int_equal(pu_at(t, 0).number, 0);
     assert_int_equal(pu_at(t, 1).number, 128); /* the sibling of PU 0 */
@@ -59,8 +64,7 @@ static void a_topology_may_be_a_part_of_a_machine(void **state)
 {
     ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "8-12,16,31");
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    assert_ok(ditto_topology_count(t, &counts));
+    ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.pus, 7);
     assert_int_equal(counts.machine_pus, 32);
     assert_int_equal(counts.packages, 3);
@@ -111,15 +115,14 @@ static void a_node_without_memory_gets_it_from_the_nearest(void **state)
 static void nodes_without_pus_are_not_counted(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_CPULESS);
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    assert_ok(ditto_topology_count(t, &counts));
+    ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.numa_nodes, 1);
     assert_int_equal(counts.machine_nodes, 2);
     assert_int_equal(counts.packages, 2);
     assert_int_equal(node_at(t, 1).kind, DITTO_NODE_CPULESS);
     assert_ok(ditto_topology_destroy(t));
     t = machine_topology(MACHINE_HBM);
-    assert_ok(ditto_topology_count(t, &counts));
+    counts = counts_of(t);
     assert_int_equal(counts.numa_nodes, 8);
     assert_int_equal(counts.machine_nodes, 16);
     for (uint32_t i = 0; i < counts.pus; i++)
@@ -130,8 +133,7 @@ static void nodes_without_pus_are_not_counted(void **state)
 static void caches_are_read_with_the_number_of_their_pus(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_AMD);
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    assert_ok(ditto_topology_count(t, &counts));
+    ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.llcs, 24);
     const struct dti_cache *cache = t->pus[17].cache;
     assert_int_equal(t->pus[17].caches, 1);
@@ -218,8 +220,7 @@ static void pus_that_a_recording_does_not_allow_are_left_out(void **state)
 {
     ditto_topology *t = changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"",
                                           "allowed_cpuset=\"0x00000007\"");
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    assert_ok(ditto_topology_count(t, &counts));
+    ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.pus, 3);
     assert_int_equal(counts.cpuset_pus, 3);
     assert_int_equal(counts.machine_pus, 4);
@@ -230,8 +231,7 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
 {
     /* This machine has no caches. Each node has two packages, which share no last-level cache. */
     ditto_topology *t = machine_part("numa:2 pack:2 core:2 pu:1", NULL);
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    assert_ok(ditto_topology_count(t, &counts));
+    ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.packages, 4);
     assert_int_equal(counts.llcs, 4);
     assert_ok(ditto_topology_destroy(t));
@@ -244,7 +244,7 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
         "depth=\"3\" cache_linesize=\"64\" cache_associativity=\"16\" cache_type=\"0\">",
         "<object type=\"Group\" cpuset=\"0x00000003\" complete_cpuset=\"0x00000003\" "
         "nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" gp_index=\"8\" kind=\"0\" subkind=\"0\">");
-    assert_ok(ditto_topology_count(t, &counts));
+    counts = counts_of(t);
     assert_int_equal(counts.llcs, 3);
     assert_ok(ditto_topology_destroy(t));
 }
@@ -252,8 +252,7 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
 static void a_core_in_two_nodes_is_one_core(void **state)
 {
     ditto_topology *t = machine_part("pack:1 core:2 numa:2 pu:1", NULL);
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    assert_ok(ditto_topology_count(t, &counts));
+    ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.cores, 2);
     assert_int_equal(counts.pus, 4);
     assert_int_equal(counts.numa_nodes, 4);
@@ -354,7 +353,6 @@ static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state
 {
     struct dti_mask before, one;
     ditto_topology *topology;
-    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     uint32_t pu = 0;
     assert_ok(dti_affinity_get(&before));
     while (!dti_mask_has(&before, pu))
@@ -364,7 +362,7 @@ static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state
     assert_ok(dti_pin_to(&one));
     assert_ok(ditto_topology_create(NULL, &topology));
     dti_affinity_restore(&before);
-    assert_ok(ditto_topology_count(topology, &counts));
+    ditto_topology_counts counts = counts_of(topology);
     assert_int_equal(counts.pus, 1);
     assert_int_equal(pu_at(topology, 0).number, pu);
     assert_ok(ditto_topology_destroy(topology));
