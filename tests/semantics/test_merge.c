@@ -49,13 +49,19 @@ static ditto_status call_add_up(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
+/* Creates a strategy in which the thread that calls ditto_strategy_run waits, or is replica 0. */
+static ditto_strategy *make_with_caller(uint32_t n, bool waits)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
+    return make_strategy(n, &options);
+}
+
 static void rule_7_1_the_merge_function_runs_once_in_cross_context(void **state)
 {
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int waits = 0; waits < 2; waits++) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
-            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
+            ditto_strategy *strategy = make_with_caller(replica_counts[k], waits);
             struct merging m = { .strategy = strategy };
             run_all(strategy, call_add_up, &m, &m.report);
             run_all(strategy, call_add_up, &m, &m.report);
@@ -157,9 +163,7 @@ static void rule_7_2_merge_functions_may_run_functions_that_make_merge_calls(voi
 {
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int waits = 0; waits < 2; waits++) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
-            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
+            ditto_strategy *strategy = make_with_caller(replica_counts[k], waits);
             struct nesting n = { .runs_inside = 4 };
             run_all(strategy, nest, &n, &n.m.report);
             run_all(strategy, nest, &n, &n.m.report);
@@ -235,39 +239,22 @@ static ditto_status call_inner_failure(ditto_replica *self, void *handles)
     return DITTO_OK;
 }
 
-static void rule_2_3_a_merge_function_may_handle_an_inner_runs_error(void **state)
+static void rule_2_3_a_merge_function_may_handle_or_return_an_inner_runs_error(void **state)
 {
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int waits = 0; waits < 2; waits++) {
             int yes = 1;
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
-            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
+            ditto_strategy *strategy = make_with_caller(replica_counts[k], waits);
             /* Over several hosts the outer run ends, too. */
             ditto_status handled = is_spread(strategy) ? DITTO_ERR_USER : DITTO_OK;
             assert_status(ditto_strategy_run(strategy, call_inner_failure, &yes), handled);
-            assert_status(ditto_strategy_run(strategy, call_inner_failure, NULL), DITTO_ERR_USER);
-            assert_message("the inner function fails");
-            assert_int_equal(ditto_last_error()->replica, replica_counts[k] - 1);
-            assert_int_equal(ditto_last_error()->user_code, 6);
-            assert_status(ditto_strategy_run(strategy, call_inner_failure, &yes), handled);
-            assert_ok(ditto_strategy_destroy(strategy));
-        }
-}
-
-static void rule_2_3_a_merge_function_may_return_an_inner_runs_error(void **state)
-{
-    for (size_t k = 0; k < replica_counts_length; k++)
-        for (int waits = 0; waits < 2; waits++) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
-            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
             for (int i = 0; i < 2; i++) {
                 assert_status(ditto_strategy_run(strategy, call_inner_failure, NULL), DITTO_ERR_USER);
                 assert_message("the inner function fails");
                 assert_int_equal(ditto_last_error()->replica, replica_counts[k] - 1);
                 assert_int_equal(ditto_last_error()->user_code, 6);
             }
+            assert_status(ditto_strategy_run(strategy, call_inner_failure, &yes), handled);
             assert_ok(ditto_strategy_destroy(strategy));
         }
 }
@@ -304,46 +291,34 @@ static void rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run(voi
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* In the next two functions replica 1 makes no merge call. It returns, or it fails. */
-static ditto_status leave_early(ditto_replica *self, void *unused)
-{
-    return ditto_replica_id(self) == 1 ? DITTO_OK
-                                       : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
-}
-static ditto_status fail_early(ditto_replica *self, void *unused)
-{
-    return ditto_replica_id(self) == 1 ? ditto_fail(self, 2, "not today")
-                                       : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
-}
-
 /* How replica 1 differs from the other replicas. */
-enum difference { OTHER_FUNCTION, FEWER_ARGUMENTS, OTHER_DTYPE, NO_MERGE_CALL, DIFFERENCES };
+enum difference { RETURNS, FAILS, CALLS_BARRIER, OTHER_FUNCTION, FEWER_ARGUMENTS, OTHER_DTYPE, NONE };
 
 static ditto_status differ_on_1(ditto_replica *self, void *argument)
 {
-    enum difference difference = ditto_replica_id(self) == 1 ? *(enum difference *)argument : DIFFERENCES;
+    enum difference difference = ditto_replica_id(self) == 1 ? *(enum difference *)argument : NONE;
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = difference == OTHER_DTYPE ? DITTO_I64 : DITTO_F64 };
-    if (difference == NO_MERGE_CALL)
+    if (difference == RETURNS)
+        return DITTO_OK;
+    if (difference == FAILS)
+        return ditto_fail(self, 2, "not today");
+    if (difference == CALLS_BARRIER)
         return ditto_barrier(self, NULL);
     return ditto_merge_call(self, difference == OTHER_FUNCTION ? fail_to_merge : merge_inner_failure,
                             argument, &t, difference == FEWER_ARGUMENTS ? 0 : 1, NULL);
 }
 
+static const uint32_t several[] = { 2, 3, 8, 64 };
+
 static void rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_run(void **state)
 {
-    static const uint32_t counts[] = { 2, 3, 8, 64 };
-    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
-        ditto_strategy *strategy = make_strategy(counts[k], NULL);
-        assert_status(ditto_strategy_run(strategy, leave_early, NULL), DITTO_ERR_DIVERGED);
-        assert_message("ditto_merge_call");
-        assert_status(ditto_strategy_run(strategy, fail_early, NULL), DITTO_ERR_USER);
-        assert_message("not today");
-        for (enum difference difference = OTHER_FUNCTION; difference < DIFFERENCES; difference++) {
-            if (difference == OTHER_DTYPE)
-                continue; /* The next test does this. */
-            assert_status(ditto_strategy_run(strategy, differ_on_1, &difference), DITTO_ERR_DIVERGED);
-            assert_message("ditto_merge_call");
+    for (size_t k = 0; k < sizeof several / sizeof several[0]; k++) {
+        ditto_strategy *strategy = make_strategy(several[k], NULL);
+        for (enum difference difference = RETURNS; difference < OTHER_DTYPE; difference++) {
+            assert_status(ditto_strategy_run(strategy, differ_on_1, &difference),
+                          difference == FAILS ? DITTO_ERR_USER : DITTO_ERR_DIVERGED);
+            assert_message(difference == FAILS ? "not today" : "ditto_merge_call");
         }
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -360,9 +335,8 @@ static void differ_in_dtype(uint32_t n)
 
 static void rule_2_4_arguments_of_a_merge_call_that_differ_in_dtype_end_the_run(void **state)
 {
-    static const uint32_t counts[] = { 2, 3, 8, 64 };
-    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)
-        differ_in_dtype(counts[k] * test_hosts()); /* replica 1 is on host 0 */
+    for (size_t k = 0; k < sizeof several / sizeof several[0]; k++)
+        differ_in_dtype(several[k] * test_hosts()); /* replica 1 is on host 0 */
 }
 
 static void rule_2_4_arguments_of_different_hosts_that_differ_in_dtype_end_the_run(void **state)
@@ -484,8 +458,7 @@ int main(void)
         cmocka_unit_test(rule_7_1_each_replica_gets_its_component_of_a_per_replica_result),
         cmocka_unit_test(rule_7_2_merge_functions_may_run_functions_that_make_merge_calls),
         cmocka_unit_test(rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled),
-        cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
-        cmocka_unit_test(rule_2_3_a_merge_function_may_return_an_inner_runs_error),
+        cmocka_unit_test(rule_2_3_a_merge_function_may_handle_or_return_an_inner_runs_error),
         cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),
         cmocka_unit_test(rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_run),
         cmocka_unit_test(rule_2_4_arguments_of_a_merge_call_that_differ_in_dtype_end_the_run),
