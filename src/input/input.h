@@ -27,7 +27,7 @@ ditto_status dti_iterator_destroy(ditto_iterator *iterator);
 /* Called after dti_cross_enter, when no run is active. */
 ditto_status dti_iterator_save(ditto_iterator *iterator, struct dti_bytes *to);
 
-/* Takes the batch that dti_iterator_peek has found for the replica, unless the replica's input has ended.
+/* Takes the batch that dti_iterator_next has found for the replica, unless the replica's input has ended.
  * Called after dti_cross_enter, when no run is active. */
 void dti_iterator_take_peeked(ditto_iterator *iterator, uint32_t replica);
 
@@ -108,10 +108,11 @@ void dti_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_
 const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditto_iterator *before);
 
 /* -- The replica's own thread -- */
-ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *iterator, ditto_batch *out);
 
-/* The same, but a batch stays the replica's next one until dti_iterator_take_peeked is called. */
-ditto_status dti_iterator_peek(struct dti_replica *self, ditto_iterator *iterator, ditto_batch *out);
+/* Waits for the replica's next batch. Unless it `takes` the batch, the batch stays the next one until
+ * dti_iterator_take_peeked is called. */
+ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *iterator, ditto_batch *out,
+                               bool takes);
 
 /* Takes a batch from an iterator of the default strategy. Any thread outside of all runs and scopes may call
  * it, because each such thread is replica 0 of the default strategy. Several threads take turns. */

@@ -92,44 +92,30 @@ ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
     return dti_iterator_destroy(iterator);
 }
 
-/* Holds the iterator, and then checks that it belongs to the replica's strategy. */
-static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out,
-                             struct dti_gate **held)
-{
-    DTI_TRY(dti_iterator_hold(iterator, held));
-    DTI_TRY(dti_not_null(out, "out"));
-    const struct dti_team *team = dti_iterator_team(iterator);
-    if (team == r->team || (dti_team_options(team)->plain && dti_team_options(r->team)->plain))
-        return DITTO_OK;
-    if (dti_team_options(r->team)->plain)
-        return DTI_FAIL(
-            DITTO_ERR_CONTEXT,
-            "mixing strategies: self is the default strategy's, but the iterator belongs to another one: "
-            "call ditto_next inside a run of that strategy, or ditto_iterator_next outside");
-    return DTI_FAIL(
-        DITTO_ERR_CONTEXT,
-        "mixing strategies: the iterator belongs to another strategy than replica %u, which asks for its "
-        "batch",
-        r->id);
-}
-
-/* Outside of runs each thread is its own replica of the default strategy, but an iterator of the default
- * strategy has one replica for all threads. */
-static ditto_status take(struct dti_replica *r, ditto_iterator *iterator, ditto_batch *out)
-{
-    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
-    return dti_iterator_team(iterator) == r->team ? dti_iterator_next(r, iterator, out)
-                                                  : dti_iterator_next_outside(iterator, out);
-}
-
 ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out)
 {
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_LEAVES_GATE(held, NULL);
-    DTI_TRY(hold_own(r, iterator, out, &held));
-    return take(r, iterator, out);
+    DTI_HOLD_ITERATOR(iterator);
+    DTI_TRY(dti_not_null(out, "out"));
+    struct dti_team *team = iterator->team;
+    if (team != r->team && !dti_team_options(r->team)->plain)
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "mixing strategies: the iterator belongs to another strategy than replica %u, which asks for its "
+            "batch",
+            r->id);
+    if (team != r->team && !dti_team_options(team)->plain)
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "mixing strategies: self is the default strategy's, but the iterator belongs to another one: "
+            "call ditto_next inside a run of that strategy, or ditto_iterator_next outside");
+    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
+    /* Outside of runs each thread is its own replica of the default strategy, but an iterator of the default
+     * strategy has one replica for all threads. */
+    return team == r->team ? dti_iterator_next(r, iterator, out, true)
+                           : dti_iterator_next_outside(iterator, out);
 }
 
 ditto_status ditto_iterator_spec(const ditto_iterator *iterator, ditto_element_spec *out)

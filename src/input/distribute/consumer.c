@@ -9,6 +9,21 @@
 
 #include <string.h>
 
+/* -- before a batch is taken -- */
+
+ditto_status dti_iterator_hold(const ditto_iterator *it, struct dti_gate **held)
+{
+    DTI_TRY(dti_not_null(it, "iterator"));
+    return dti_dependent_hold(&it->dependent, held)
+               ? DITTO_OK
+               : DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
+}
+
+void dti_iterator_hold_alone(const ditto_iterator *it, struct dti_gate **held)
+{
+    (void)dti_dependent_hold(&it->dependent, held);
+}
+
 ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
 {
     uint32_t found = DTI_USE_NONE;
@@ -219,22 +234,14 @@ static void record_error(struct dti_pipeline *failed, uint32_t replica)
     dti_error_set(&error);
 }
 
-/* Returns the status that ends the replica's input. If it is an error, makes it the thread's record again. */
-static ditto_status repeat_end(struct dti_replica *self, struct ditto_iterator *it, ditto_status status)
+/* Sets the status that ends the replica's input, and returns it. If it is an error, makes it the thread's
+ * record again. */
+static ditto_status end_with(struct dti_replica *self, struct dti_consumer *c, ditto_status status)
 {
+    c->end_status = status;
     if (status < 0)
-        record_error(it->consumer[self->index].failed_pipeline, self->id);
+        record_error(c->failed_pipeline, self->id);
     return status;
-}
-
-/* Ends the replica's input with the error of its failed_pipeline, instead of its next batch. */
-static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterator *it)
-{
-    struct dti_consumer *c = &it->consumer[self->index];
-    ditto_error error;
-    dti_sequencer_error(&c->failed_pipeline->sequencer, &error);
-    c->end_status = error.status;
-    return repeat_end(self, it, c->end_status);
 }
 
 bool dti_iterator_has_failed_in_order(const ditto_iterator *it)
@@ -276,25 +283,26 @@ static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
     struct dti_consumer *c = &it->consumer[self->index];
     enum dti_next_delivery delivery;
     if (c->end_status != DITTO_OK)
-        return repeat_end(self, it, c->end_status);
+        return end_with(self, c, c->end_status);
     if (dti_ring_release(&c->ring))
         dti_wait_queue_signal(&it->wait_queue, self->index);
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
     for (; (delivery = dti_order_next_delivery(it, self->index)) == DTI_NEXT_DELIVERY_NONE; c->waited = true)
         DTI_TRY(wait_for_batch(self, it));
-    if (delivery == DTI_NEXT_DELIVERY_ERROR)
-        return end_with_error(self, it);
-    const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
-    if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0)) {
-        c->end_status = slot->status;
-        return repeat_end(self, it, slot->status);
+    if (delivery == DTI_NEXT_DELIVERY_ERROR) {
+        ditto_error error;
+        dti_sequencer_error(&c->failed_pipeline->sequencer, &error);
+        return end_with(self, c, error.status);
     }
+    const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
+    if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
+        return end_with(self, c, slot->status);
     *found = slot;
     return DITTO_OK;
 }
 
-/* Takes the batch that find_next has found. */
+/* Takes the batch that is in the slot. */
 static void take(struct dti_consumer *c, const struct dti_batch_slot *slot, uint64_t bytes)
 {
     c->end_status = slot->status;
@@ -306,7 +314,7 @@ static void take(struct dti_consumer *c, const struct dti_batch_slot *slot, uint
     add_to(&c->bytes, bytes);
 }
 
-static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, bool takes)
+ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, bool takes)
 {
     const struct dti_batch_slot *slot = NULL;
     uint64_t bytes, traced_bytes = 0;
@@ -328,16 +336,6 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     return status;
 }
 
-ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
-{
-    return next_batch(self, it, out, true);
-}
-
-ditto_status dti_iterator_peek(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
-{
-    return next_batch(self, it, out, false);
-}
-
 void dti_iterator_take_peeked(ditto_iterator *it, uint32_t replica)
 {
     struct dti_consumer *c = &it->consumer[replica];
@@ -357,7 +355,7 @@ struct outside_take {
 static ditto_status take_one(struct dti_replica *r, void *argument)
 {
     const struct outside_take *t = argument;
-    return dti_iterator_next(r, t->iterator, t->out);
+    return dti_iterator_next(r, t->iterator, t->out, true);
 }
 
 ditto_status dti_iterator_next_outside(ditto_iterator *it, ditto_batch *out)

@@ -363,19 +363,6 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
 
 /* -- queries -- */
 
-ditto_status dti_iterator_hold(const ditto_iterator *it, struct dti_gate **held)
-{
-    DTI_TRY(dti_not_null(it, "iterator"));
-    return dti_dependent_hold(&it->dependent, held)
-               ? DITTO_OK
-               : DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
-}
-
-void dti_iterator_hold_alone(const ditto_iterator *it, struct dti_gate **held)
-{
-    (void)dti_dependent_hold(&it->dependent, held);
-}
-
 uint64_t dti_iterator_number(const ditto_iterator *iterator)
 {
     return iterator->number;

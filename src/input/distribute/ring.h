@@ -54,36 +54,88 @@ struct dti_ring {
 
 /* Computes the bytes of memory for a ring whose payloads have payload_bytes, a multiple of DTI_CACHE_LINE.
  * Returns false if that is more than size_t can count. */
-bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes);
+static inline bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes)
+{
+    size_t each;
+    return !__builtin_add_overflow(payload_bytes, sizeof(struct dti_batch_slot), &each) &&
+           !__builtin_mul_overflow(each, (size_t)slots, bytes);
+}
 
 /* Lays out the ring in `memory`, which is aligned to DTI_CACHE_LINE_PAIR. */
-void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, void *memory);
+static inline void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, void *memory)
+{
+    ring->next = 0;
+    ring->holding = false;
+    ring->slots = slots;
+    ring->slot = memory;
+    for (uint32_t i = 0; i < slots; i++) {
+        ring->slot[i] = (struct dti_batch_slot){ .payload = (char *)(ring->slot + slots) +
+                                                            i * payload_bytes };
+        atomic_init(&ring->slot[i].turn, 2 * (uint64_t)i);
+    }
+}
 
-/* -- Producers -- */
+static inline struct dti_batch_slot *dti_ring_slot(const struct dti_ring *ring, uint64_t ticket)
+{
+    return &ring->slot[ticket % ring->slots];
+}
+
+/* -- Producers. The holder of a ticket may fill dti_ring_slot(ring, ticket) -- */
 
 /* Returns true if the slot is free for `ticket` and not yet filled. Called before the ticket is given out. */
-bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket);
+static inline bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket)
+{
+    return atomic_load_explicit(&dti_ring_slot(ring, ticket)->turn, memory_order_acquire) ==
+           2 * ticket; /* F1 */
+}
 
 /* Returns true once the slot has become free for `ticket`, and also after it was filled. Any thread may call
  * it. */
-bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket);
+static inline bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket)
+{
+    return atomic_load_explicit(&dti_ring_slot(ring, ticket)->turn, memory_order_acquire) >=
+           2 * ticket; /* F1 */
+}
 
-/* Returns the slot of the ticket, which the holder of the ticket may fill. */
-struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket);
-void dti_ring_publish(struct dti_ring *ring, uint64_t ticket);
+static inline void dti_ring_publish(struct dti_ring *ring, uint64_t ticket)
+{
+    atomic_store_explicit(&dti_ring_slot(ring, ticket)->turn, 2 * ticket + 1, memory_order_release); /* P0 */
+}
 
 /* -- Any thread; the answer may be out of date at once -- */
-bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket);
+static inline bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket)
+{
+    /* relaxed: for statistics, the slot is not read */
+    return atomic_load_explicit(&dti_ring_slot(ring, ticket)->turn, memory_order_relaxed) == 2 * ticket + 1;
+}
 
 /* -- The consumer -- */
 
 /* Returns the next slot, or NULL while it is not filled. */
-struct dti_batch_slot *dti_ring_peek(struct dti_ring *ring);
+static inline struct dti_batch_slot *dti_ring_peek(const struct dti_ring *ring)
+{
+    struct dti_batch_slot *slot = dti_ring_slot(ring, ring->next);
+    return atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1 ? slot
+                                                                                         : NULL; /* P1 */
+}
 
 /* Takes the next slot. dti_ring_peek must have returned it. */
-void dti_ring_take(struct dti_ring *ring);
+static inline void dti_ring_take(struct dti_ring *ring)
+{
+    ring->next++;
+    ring->holding = true;
+}
 
 /* Releases the slot that was taken last. Returns false if no slot is taken. */
-bool dti_ring_release(struct dti_ring *ring);
+static inline bool dti_ring_release(struct dti_ring *ring)
+{
+    if (!ring->holding)
+        return false;
+    ring->holding = false;
+    uint64_t ticket = ring->next - 1;
+    atomic_store_explicit(&dti_ring_slot(ring, ticket)->turn, 2 * (ticket + ring->slots),
+                          memory_order_release); /* F0 */
+    return true;
+}
 
 #endif

@@ -21,8 +21,6 @@ static uint64_t *digest_after(const struct dti_sequencer *s, uint64_t step)
 
 ditto_status dti_digest_of_rows_init(struct dti_sequencer *s)
 {
-    if (!s->o.is_compared)
-        return DITTO_OK;
     s->digest.after = calloc((size_t)s->o.slots + 2, sizeof *s->digest.after);
     if (s->digest.after == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the digests of %u steps", s->o.slots + 2);
@@ -47,8 +45,6 @@ void dti_digest_of_rows_begin(struct dti_sequencer *s)
 void dti_digest_of_rows_add(struct dti_sequencer *s, const struct dti_input_step *step)
 {
     struct dti_digest_of_rows *d = &s->digest;
-    if (d->after == NULL)
-        return;
     d->last = dti_hash_word(d->last, step->count);
     for (size_t i = 0; i < step->count && !d->row.failed; i++) {
         d->row.length = 0;
@@ -66,8 +62,6 @@ void dti_digest_of_rows_add(struct dti_sequencer *s, const struct dti_input_step
 void dti_digest_of_rows_end(struct dti_sequencer *s)
 {
     struct dti_digest_of_rows *d = &s->digest;
-    if (d->after == NULL)
-        return;
     pthread_mutex_lock(&d->lock);
     d->has_ended = s->end_status == DITTO_END_OF_INPUT;
     d->has_failed |= s->end_status < 0;

@@ -44,13 +44,13 @@ struct dti_digest_of_rows {
 
 /* -- The thread that makes or frees the sequencer -- */
 
-/* Fails with NO_MEMORY. */
+/* Called if the rows are compared. Fails with NO_MEMORY. */
 ditto_status dti_digest_of_rows_init(struct dti_sequencer *s);
-void dti_digest_of_rows_free(struct dti_sequencer *s);
+void dti_digest_of_rows_free(struct dti_sequencer *s); /* also if they are not compared */
 /* Sets the first step, after a restore. */
 void dti_digest_of_rows_begin(struct dti_sequencer *s);
 
-/* -- The thread that holds the sequencer's lock -- */
+/* -- The thread that holds the sequencer's lock, if the rows are compared -- */
 
 /* Adds the rows of step s->cut. */
 void dti_digest_of_rows_add(struct dti_sequencer *s, const struct dti_input_step *step);

@@ -10,24 +10,6 @@
 
 /* -- making -- */
 
-static ditto_status make_steps(struct dti_sequencer *s)
-{
-    uint64_t most_rows = dti_cut_most_of_step(&s->o.cut);
-    size_t stride = s->o.dataset->row_words, capacity = (size_t)s->o.slots + 1, step_bytes, all_bytes;
-    if (!dti_multiply(most_rows, stride * sizeof(uint64_t), &step_bytes) ||
-        !dti_multiply(step_bytes, capacity, &all_bytes))
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows",
-                        (unsigned long long)most_rows);
-    s->step = calloc(capacity, sizeof *s->step);
-    uint64_t *words = s->step != NULL ? malloc(all_bytes) : NULL;
-    if (words == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows",
-                        (unsigned long long)most_rows);
-    for (size_t i = 0; i < capacity; i++)
-        s->step[i].rows = (struct dti_rows){ words + i * (step_bytes / sizeof *words), stride };
-    return DITTO_OK;
-}
-
 ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequencer_options *options)
 {
     uint32_t n = options->served;
@@ -40,8 +22,20 @@ ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequen
     s->before.word = calloc(s->before.stride, sizeof(uint64_t));
     if (s->begins == NULL || s->ended == NULL || s->given == NULL || s->before.word == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to distribute rows to %u replicas", n);
-    DTI_TRY(make_steps(s));
-    DTI_TRY(dti_digest_of_rows_init(s));
+    uint64_t most_rows = dti_cut_most_of_step(&s->o.cut), *words = NULL;
+    size_t stride = s->before.stride, capacity = (size_t)s->o.slots + 1, step_bytes, all_bytes;
+    if (dti_multiply(most_rows, stride * sizeof *words, &step_bytes) &&
+        dti_multiply(step_bytes, capacity, &all_bytes)) {
+        s->step = calloc(capacity, sizeof *s->step);
+        words = s->step != NULL ? malloc(all_bytes) : NULL;
+    }
+    if (words == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows",
+                        (unsigned long long)most_rows);
+    for (size_t i = 0; i < capacity; i++)
+        s->step[i].rows = (struct dti_rows){ words + i * (step_bytes / sizeof *words), stride };
+    if (s->o.is_compared)
+        DTI_TRY(dti_digest_of_rows_init(s));
     return dti_cursor_open(options->dataset, &s->o.pass, &s->cursor);
 }
 
@@ -85,7 +79,8 @@ static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t poin
     s->end_point = point;
     if (status < 0)
         s->error = *error;
-    dti_digest_of_rows_end(s);
+    if (s->o.is_compared)
+        dti_digest_of_rows_end(s);
 }
 
 /* Asks the cursor for rows. After an end or an error it keeps the status and does not ask again. */
@@ -98,16 +93,6 @@ static size_t ask(struct dti_sequencer *s, struct dti_rows rows, size_t want)
     if (s->source_status < 0)
         s->source_error = *dti_error_get();
     return got;
-}
-
-/* Chooses up to `want` rows for a step. The rows in `before` come first, and then those of the cursor. */
-static void choose(struct dti_sequencer *s, struct dti_input_step *step, uint64_t want)
-{
-    for (step->count = 0; step->count < want && s->before_given < s->before_count; step->count++)
-        memcpy(dti_rows_from(step->rows, step->count).word, dti_rows_from(s->before, s->before_given++).word,
-               s->before.stride * sizeof(uint64_t));
-    if (step->count < want)
-        step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
 }
 
 /* Returns true if the input has more rows. Called for a step in which this pipeline gets no rows, which
@@ -144,10 +129,16 @@ static void cut_step(struct dti_sequencer *s)
         dti_rows_drop(s->o.dataset, step->rows, step->count); /* all replicas have released it */
         s->kept++;
     }
-    choose(s, step, want);
+    /* The rows in `before` come first, and then those of the cursor. */
+    for (step->count = 0; step->count < want && s->before_given < s->before_count; step->count++)
+        memcpy(dti_rows_from(step->rows, step->count).word, dti_rows_from(s->before, s->before_given++).word,
+               s->before.stride * sizeof(uint64_t));
+    if (step->count < want)
+        step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
     bool more = want == 0 && s->o.cut.shorts != DTI_SHORT_NEVER && has_more(s);
     if (dti_cut_exists(&s->o.cut, want, step->count, s->source_status < 0, more)) {
-        dti_digest_of_rows_add(s, step);
+        if (s->o.is_compared)
+            dti_digest_of_rows_add(s, step);
         s->cut++;
     } else {
         s->short_rows = step->count;
@@ -241,16 +232,6 @@ static enum dti_ticket_result block(struct dti_producer_group *group, struct dti
     return on == DTI_BLOCKED_BY_PROGRESS ? DTI_TICKET_UNKNOWN : DTI_TICKET_BLOCKED;
 }
 
-/* Sets the rows of a ticket for a step that has rows. */
-static void set_rows(struct dti_sequencer *s, struct dti_ticket *ticket)
-{
-    const struct dti_input_step *step = step_at(s, ticket->step);
-    uint32_t j = s->o.first_served + ticket->replica;
-    uint64_t before = dti_cut_before(&s->o.cut, ticket->step, step->count, j);
-    ticket->count = dti_cut_before(&s->o.cut, ticket->step, step->count, j + 1) - before;
-    ticket->rows = dti_rows_from(step->rows, before);
-}
-
 static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_group *group,
                                    struct dti_ticket *ticket)
 {
@@ -274,8 +255,13 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
         return block(group, ticket, DTI_BLOCKED_BY_PROGRESS, ticket->step);
     else if (existence == DTI_STEP_EXISTS_NOT)
         ticket->status = DITTO_END_OF_INPUT;
-    else if (existence == DTI_STEP_EXISTS_WITH_ROWS)
-        set_rows(s, ticket);
+    else if (existence == DTI_STEP_EXISTS_WITH_ROWS) {
+        const struct dti_input_step *step = step_at(s, ticket->step);
+        uint32_t j = s->o.first_served + r;
+        uint64_t before = dti_cut_before(&s->o.cut, ticket->step, step->count, j);
+        ticket->count = dti_cut_before(&s->o.cut, ticket->step, step->count, j + 1) - before;
+        ticket->rows = dti_rows_from(step->rows, before);
+    }
     s->ended[r] = ticket->status != DITTO_OK;
     /* release: both pair with starved() in consumer.c and the functions that it calls */
     atomic_store_explicit(&s->given[r], ticket->number + 1, memory_order_release);

@@ -26,7 +26,7 @@ struct value_take {
 static ditto_status peek_own(struct dti_replica *r, void *argument)
 {
     struct value_take *t = argument;
-    ditto_status status = dti_iterator_peek(r, t->iterator, &t->batch[r->index]);
+    ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->index], false);
     if (status == DITTO_OK)
         /* relaxed: it is read after the job, whose end orders it (D0 -> D1 of team.h) */
         atomic_fetch_add_explicit(&t->num_with_rows, 1, memory_order_relaxed);
