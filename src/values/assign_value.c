@@ -29,20 +29,6 @@ static ditto_status copy_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-/* Over several hosts: replaces the value by that of the first host, whose first replica has the component
- * that counts. */
-static ditto_status take_from_first_host(const ditto_variable *v, void *value)
-{
-    struct dti_cross_request request = { .name = dti_public_function, .object = v->name };
-    const struct dti_gathered *all;
-    if (!dti_cross_has_hosts(v->team))
-        return DITTO_OK;
-    DTI_TRY(dti_cross_gather(v->team, &request, value, dti_cross_host(v->team) == 0 ? v->bytes : 0, &all));
-    if (v->bytes != 0)
-        memcpy(value, all[0].data, v->bytes);
-    return DITTO_OK;
-}
-
 /* Reads `from` as one value and writes this value to the variable, as ditto_variable_read and
  * ditto_variable_assign do. It uses a temporary buffer, because the two variables may be cut into different
  * pieces. */
@@ -52,8 +38,15 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
     if (value == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the value of \"%s\"", from->name);
     ditto_status status = from->kind->cross_read(from, value);
-    if (status == DITTO_OK && from->may_differ)
-        status = take_from_first_host(v, value);
+    if (status == DITTO_OK && from->may_differ && dti_cross_has_hosts(v->team)) {
+        /* The component that counts is that of the first replica of the first host. */
+        struct dti_cross_request request = { .name = dti_public_function, .object = v->name };
+        const struct dti_gathered *all;
+        status = dti_cross_gather(v->team, &request, value, dti_cross_host(v->team) == 0 ? v->bytes : 0,
+                                  &all);
+        if (status == DITTO_OK && v->bytes != 0)
+            memcpy(value, all[0].data, v->bytes);
+    }
     if (status == DITTO_OK)
         status = v->kind->cross_write(v, rule, value);
     free(value);
@@ -73,21 +66,17 @@ static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const
     return DITTO_OK;
 }
 
-/* Returns true if each replica's component can get the value of the same replica. Otherwise all components
- * get one value. The caller has the turn. */
-static bool has_component_for_each(const ditto_variable *v, const ditto_variable *from)
-{
-    return v->mirrored && from->mirrored && from->own_copies &&
-           (v->own_copies || (from->may_differ && dti_variable_is_splittable(v)));
-}
-
 static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_variable_compare(v, rule, &from->stamp, sizeof from->stamp);
+    /* Whether each replica's component can get the value of the same replica. Otherwise all components get
+     * one value. */
+    bool each = v->mirrored && from->mirrored && from->own_copies &&
+                (v->own_copies || (from->may_differ && dti_variable_is_splittable(v)));
     if (status == DITTO_OK)
-        status = has_component_for_each(v, from) ? copy_components(v, rule, from) : copy_whole(v, rule, from);
+        status = each ? copy_components(v, rule, from) : copy_whole(v, rule, from);
     dti_cross_leave(v->team, &frame);
     return status;
 }

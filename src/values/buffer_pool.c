@@ -44,28 +44,6 @@ static void collect_returned(struct dti_buffer_pool *pool)
     }
 }
 
-static ditto_status make(struct dti_buffer_pool *pool, struct dti_value_buffer **out)
-{
-    void *memory;
-    DTI_TRY(dti_replica_alloc(pool->replica, sizeof **out, DTI_CACHE_LINE, &memory));
-    pool->allocations++;
-    *out = memory;
-    **out = (struct dti_value_buffer){ .pool = pool };
-    return DITTO_OK;
-}
-
-static ditto_status grow(struct dti_value_buffer *c, size_t bytes)
-{
-    struct dti_replica *r = c->pool->replica;
-    dti_arena_free(r->arena, c->memory);
-    c->memory = NULL;
-    c->capacity = 0;
-    DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE, &c->memory));
-    c->pool->allocations++;
-    c->capacity = bytes;
-    return DITTO_OK;
-}
-
 ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, struct dti_value_buffer **out,
                                    void **data)
 {
@@ -77,14 +55,24 @@ ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, s
     /* A large buffer that is too small gets larger memory. Otherwise the number of buffers would grow. */
     if (c == NULL && !is_small(bytes))
         c = take_out(&pool->large);
-    if (c == NULL)
-        DTI_TRY(make(pool, &c));
+    if (c == NULL) {
+        void *memory;
+        DTI_TRY(dti_replica_alloc(pool->replica, sizeof *c, DTI_CACHE_LINE, &memory));
+        pool->allocations++;
+        c = memory;
+        *c = (struct dti_value_buffer){ .pool = pool };
+    }
     if (!is_small(bytes) && c->capacity < bytes) {
-        ditto_status status = grow(c, bytes);
+        dti_arena_free(pool->replica->arena, c->memory);
+        c->memory = NULL;
+        c->capacity = 0;
+        ditto_status status = dti_replica_alloc(pool->replica, bytes, DTI_CACHE_LINE, &c->memory);
         if (status != DITTO_OK) {
             dti_value_buffer_give(c);
             return status;
         }
+        pool->allocations++;
+        c->capacity = bytes;
     }
     *out = c;
     *data = is_small(bytes) ? c->small : c->memory;

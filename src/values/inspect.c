@@ -175,20 +175,6 @@ static ditto_status select_member(const ditto_value *v, uint32_t replica, ditto_
     return DITTO_OK;
 }
 
-static ditto_status select_slices(const ditto_value *v, uint32_t replica, ditto_value **out)
-{
-    DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_SLICES, out));
-    /* A plain value cannot be slices. Therefore all replicas get the slices of the selected one. */
-    for (uint32_t i = 0; i < dti_base_of(v->strategy)->num_replicas; i++) {
-        (*out)->part[i] = v->part[replica];
-        (*out)->index[i] = v->index[replica];
-    }
-    (*out)->dense_rows = v->dense_rows;
-    (*out)->same_slices = true;
-    dti_value_take_from(*out, v, replica);
-    return DITTO_OK;
-}
-
 ditto_status dti_inspect_select(const ditto_value *v, uint32_t replica, ditto_value **out)
 {
     ditto_tensor part;
@@ -202,8 +188,18 @@ ditto_status dti_inspect_select(const ditto_value *v, uint32_t replica, ditto_va
         dti_value_take_from(nest, v, replica);
         return dti_value_finish(nest, select_member(v, replica, nest), out);
     }
-    if (v->kind == DITTO_VALUE_SLICES)
-        return select_slices(v, replica, out);
+    if (v->kind == DITTO_VALUE_SLICES) {
+        DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_SLICES, out));
+        /* A plain value cannot be slices. Therefore all replicas get the slices of the selected one. */
+        for (uint32_t i = 0; i < dti_base_of(v->strategy)->num_replicas; i++) {
+            (*out)->part[i] = v->part[replica];
+            (*out)->index[i] = v->index[replica];
+        }
+        (*out)->dense_rows = v->dense_rows;
+        (*out)->same_slices = true;
+        dti_value_take_from(*out, v, replica);
+        return DITTO_OK;
+    }
     DTI_TRY(dti_inspect_component(v, replica, &part));
     return dti_inspect_taken(v, replica, &part, out);
 }
@@ -219,22 +215,17 @@ ditto_status dti_inspect_taken(const ditto_value *container, uint32_t replica, c
 
 /* -- the values of all replicas -- */
 
-static ditto_status local_result(const ditto_value *v, uint32_t replica, ditto_value **out)
-{
-    ditto_tensor part;
-    if (v->kind != DITTO_VALUE_VARIABLE)
-        return dti_inspect_select(v, replica, out);
-    DTI_TRY(
-        dti_inspect_component(v, replica, &part)); /* unlike dti_inspect_select, which returns the variable */
-    return dti_inspect_taken(v, replica, &part, out);
-}
-
 ditto_status dti_inspect_local_results(const ditto_value *v, ditto_value **out, uint32_t *count)
 {
     uint32_t num_replicas = dti_base_of(v->strategy)->num_replicas,
              n = v->kind == DITTO_VALUE_PLAIN ? 1 : num_replicas;
     for (uint32_t i = 0; i < n; i++) {
-        ditto_status status = local_result(v, i, &out[i]);
+        ditto_tensor part;
+        ditto_status status;
+        if (v->kind != DITTO_VALUE_VARIABLE)
+            status = dti_inspect_select(v, i, &out[i]);
+        else if ((status = dti_inspect_component(v, i, &part)) == DITTO_OK) /* and not the variable itself */
+            status = dti_inspect_taken(v, i, &part, &out[i]);
         if (status == DITTO_OK)
             continue;
         out[i] = NULL;

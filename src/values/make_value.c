@@ -246,9 +246,11 @@ ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices
 
 /* -- nests -- */
 
-static ditto_status check_names(const char *const *names, uint32_t count)
+ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const ditto_value *const *members,
+                           uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    char number[16];
+    for (uint32_t i = 0; names != NULL && i < count; i++) {
         DTI_TRY_OF(dti_not_null(names[i], "the name"), "names[%u]", i);
         DTI_TRY_OF(dti_name_check(names[i]), "names[%u]", i);
         for (uint32_t k = 0; k < i; k++)
@@ -256,15 +258,6 @@ static ditto_status check_names(const char *const *names, uint32_t count)
                 return DTI_FAIL(DITTO_ERR_INVALID, "the name \"%s\" is given twice, to members %u and %u",
                                 names[i], k, i);
     }
-    return DITTO_OK;
-}
-
-ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const ditto_value *const *members,
-                           uint32_t count)
-{
-    char number[16];
-    if (names != NULL)
-        DTI_TRY(check_names(names, count));
     for (uint32_t i = 0; i < count; i++)
         DTI_TRY(dti_value_check_item(members[i], nest->strategy, "members", i));
     for (uint32_t i = 0; i < count; i++) {
@@ -361,13 +354,6 @@ static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *co
     return status;
 }
 
-/* Returns true if all hosts are known to have the same value. The plain values and slices of other hosts
- * may differ. */
-static bool is_same_everywhere(const struct dti_team *team, const ditto_value *value)
-{
-    return dti_team_all_replicas(team) == dti_team_num_replicas(team) || value->kind == DITTO_VALUE_MIRRORED;
-}
-
 static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
                             ditto_value **out)
 {
@@ -378,8 +364,10 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
         *out = dti_value_keep(variable);
         return DITTO_OK;
     }
-    if (all_same(values, n) && (values[0]->kind == DITTO_VALUE_VARIABLE ||
-                                (!wrap && is_same_everywhere(dti_team_of(strategy), values[0])))) {
+    /* The plain values and slices of other hosts may differ. */
+    bool same_on_hosts = values[0]->kind == DITTO_VALUE_MIRRORED ||
+                         dti_team_all_replicas(dti_team_of(strategy)) == n;
+    if (all_same(values, n) && (values[0]->kind == DITTO_VALUE_VARIABLE || (!wrap && same_on_hosts))) {
         *out = dti_value_keep(values[0]);
         return DITTO_OK;
     }

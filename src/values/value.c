@@ -9,11 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_wide(ditto_value_kind kind)
-{
-    return kind == DITTO_VALUE_PER_REPLICA || kind == DITTO_VALUE_MIRRORED || kind == DITTO_VALUE_SLICES;
-}
-
 static void release(ditto_value *v)
 {
     free(v->memory);
@@ -39,19 +34,10 @@ static ditto_value *allocate(bool wide, uint32_t n)
     return NULL;
 }
 
-static void add_used(struct dti_values *values, ditto_value *v)
-{
-    v->next = values->used;
-    v->before = &values->used;
-    if (v->next != NULL)
-        v->next->before = &v->next;
-    values->used = v;
-}
-
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out)
 {
     struct dti_values *values = dti_base_of(strategy)->values;
-    bool wide = is_wide(kind);
+    bool wide = kind == DITTO_VALUE_PER_REPLICA || kind == DITTO_VALUE_MIRRORED || kind == DITTO_VALUE_SLICES;
     DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
     pthread_mutex_lock(&values->lock);
     ditto_value *v = values->kept[wide];
@@ -60,7 +46,11 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     else if ((v = allocate(wide, dti_base_of(strategy)->num_replicas)) != NULL)
         values->allocations++;
     if (v != NULL) {
-        add_used(values, v);
+        v->next = values->used;
+        v->before = &values->used;
+        if (v->next != NULL)
+            v->next->before = &v->next;
+        values->used = v;
         values->references++;
     }
     pthread_mutex_unlock(&values->lock);
@@ -150,19 +140,19 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
 
 /* -- dropping -- */
 
-/* Gives the memory of components back, unless it was freed with the strategy. The caller has the lock, so
- * that the strategy is not destroyed meanwhile. */
-static void give_components(ditto_value *v)
+/* Called when the last value of a destroyed strategy is dropped. */
+static void end_values(struct dti_values *values)
 {
-    uint32_t n = v->wide && v->strategy != NULL ? dti_base_of(v->strategy)->num_replicas : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        dti_value_buffer_give(v->component[i]);
-        v->component[i] = NULL;
-    }
+    pthread_mutex_destroy(&values->lock);
+    free(values->pool);
+    free(values);
 }
 
-static void drop_referenced(ditto_value *v)
+void dti_value_drop(ditto_value *v)
 {
+    /* acq_rel: all uses of the value through other references happen before it is reused or freed. */
+    if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
+        return;
     for (uint32_t i = 0; i < v->members; i++)
         dti_value_drop((ditto_value *)(uintptr_t)v->member[i].value);
     v->members = 0;
@@ -173,22 +163,18 @@ static void drop_referenced(ditto_value *v)
      * its creation made. */
     if (v->kind == DITTO_VALUE_VARIABLE)
         dti_variable_drop(v->variable);
-}
-
-static void end_values(struct dti_values *values)
-{
-    pthread_mutex_destroy(&values->lock);
-    free(values->pool);
-    free(values);
-}
-
-/* Keeps the value for reuse, frees it, or leaves it as it is, as `values_freed_by` says. If it was the last
- * value of a destroyed strategy, struct dti_values is freed as well. */
-static void keep_or_release(ditto_value *v)
-{
     struct dti_values *values = v->values;
+    /* In a forked child, the lock may be held by a thread that does not exist there. */
+    if (dti_process_differs(values->process))
+        return;
     pthread_mutex_lock(&values->lock);
-    give_components(v);
+    /* The memory of components was freed with the strategy, if there is none. The lock keeps the strategy
+     * from being destroyed meanwhile. */
+    for (uint32_t i = 0; v->wide && v->strategy != NULL && i < dti_base_of(v->strategy)->num_replicas; i++) {
+        dti_value_buffer_give(v->component[i]);
+        v->component[i] = NULL;
+    }
+    /* The value is kept for reuse, freed, or left as it is. */
     enum dti_freed_by freed_by = values->values_freed_by;
     if (freed_by == DTI_FREED_BY_TEAM) {
         *v->before = v->next;
@@ -203,18 +189,6 @@ static void keep_or_release(ditto_value *v)
         release(v);
     if (last)
         end_values(values);
-}
-
-void dti_value_drop(ditto_value *v)
-{
-    /* acq_rel: all uses of the value through other references happen before it is reused or freed. */
-    if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
-        return;
-    drop_referenced(v);
-    /* In a forked child, the lock may be held by a thread that does not exist there. */
-    if (dti_process_differs(v->values->process))
-        return;
-    keep_or_release(v);
 }
 
 /* -- all values of a strategy -- */

@@ -29,21 +29,6 @@ static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_t
     return dti_gather_check(part, n, shapes[0].axis);
 }
 
-/* Joins `parts`, which lie one after the other in memory, along an axis. For axis 0 they are joined
- * already. */
-static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, const char *parts,
-                       const ditto_tensor *out)
-{
-    size_t before = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        ditto_tensor one = part[i];
-        one.data = (void *)(uintptr_t)parts;
-        dti_gather_copy(&one, axis, before, out);
-        before += one.shape[axis];
-        parts += ditto_tensor_bytes(&one);
-    }
-}
-
 static ditto_status gather(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
                            const ditto_tensor *part, size_t *counts, uint32_t axis, ditto_tensor *out)
 {
@@ -60,11 +45,18 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
     };
     if (axis == 0)
         return dti_all_gather(self, &values, NULL);
+    /* The tensors are gathered one after the other, and then joined along the axis. */
     DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE, &parts));
     values.dst = parts;
     ditto_status status = dti_all_gather(self, &values, NULL);
-    if (status == DITTO_OK)
-        interleave(part, n, axis, parts, out);
+    size_t before = 0, offset = 0;
+    for (uint32_t i = 0; status == DITTO_OK && i < n; i++) {
+        ditto_tensor one = part[i];
+        one.data = (char *)parts + offset;
+        dti_gather_copy(&one, axis, before, out);
+        before += one.shape[axis];
+        offset += ditto_tensor_bytes(&one);
+    }
     dti_replica_free(r, parts);
     return status;
 }

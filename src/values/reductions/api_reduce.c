@@ -160,13 +160,6 @@ ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, con
                           reduce_to(strategy, op, values, destinations, num_values, out));
 }
 
-static uint64_t hash_of(const ditto_tensor *tensor, size_t bytes)
-{
-    uint64_t hash = dti_hash_word(dti_hash_bytes(DTI_HASH_SEED, tensor->data, bytes),
-                                  (uint64_t)tensor->dtype << 32 | tensor->rank);
-    return dti_hash_bytes(hash, tensor->shape, tensor->rank * sizeof tensor->shape[0]);
-}
-
 static ditto_status broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
                                  ditto_destination destinations, ditto_value **out)
 {
@@ -177,8 +170,11 @@ static ditto_status broadcast_to(ditto_strategy *strategy, const ditto_tensor *t
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
     DTI_LEAVES_GATES(held);
     DTI_TRY(check_destinations(strategy, &destinations, &held));
+    uint64_t hash = dti_hash_word(dti_hash_bytes(DTI_HASH_SEED, tensor->data, bytes),
+                                  (uint64_t)tensor->dtype << 32 | tensor->rank);
+    hash = dti_hash_bytes(hash, tensor->shape, tensor->rank * sizeof tensor->shape[0]);
     DTI_TRY(dti_cross_compare(dti_team_of(strategy), "ditto_strategy_broadcast_to", NULL,
-                              dti_hash_word(hash_of(tensor, bytes), dti_destination_hash(&destinations))));
+                              dti_hash_word(hash, dti_destination_hash(&destinations))));
     return dti_broadcast_to_destinations(strategy, tensor, &destinations, out);
 }
 

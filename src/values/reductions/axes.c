@@ -43,22 +43,18 @@ static bool last_is_reduced(const struct dti_column *c)
 
 /* -- planning -- */
 
-static ditto_status check_kept(const struct dti_column *c)
+ditto_status dti_column_plan(struct dti_column *c)
 {
+    size_t bytes;
+    ditto_dtype dtype = c->part[0].dtype;
+    bool in_f32 = dti_dtype_class_of(dtype) == DTI_CLASS_REAL_IN_F32,
+         converted = c->op == DITTO_MEAN && !dti_dtype_is_float(dtype);
     for (uint32_t i = 1; i < c->parts; i++)
         for (uint32_t d = 0; d < c->part[0].rank; d++)
             if (!is_reduced(c, d) && c->part[i].shape[d] != c->part[0].shape[d])
                 return DTI_FAIL(DITTO_ERR_SHAPE,
                                 "dimension %u is %zu on replica %u and %zu on replica 0, and is not reduced",
                                 d, c->part[i].shape[d], i, c->part[0].shape[d]);
-    return DITTO_OK;
-}
-
-static void plan_arithmetic(struct dti_column *c)
-{
-    ditto_dtype dtype = c->part[0].dtype;
-    bool in_f32 = dti_dtype_class_of(dtype) == DTI_CLASS_REAL_IN_F32,
-         converted = c->op == DITTO_MEAN && !dti_dtype_is_float(dtype);
     c->arithmetic = in_f32 ? DITTO_F32 : converted ? DITTO_F64 : dtype;
     c->kernel = dti_kernel_of(c->arithmetic, c->op == DITTO_MEAN ? DITTO_SUM : c->op);
     c->accumulator_bytes = ditto_dtype_bytes(c->arithmetic);
@@ -66,13 +62,6 @@ static void plan_arithmetic(struct dti_column *c)
     for (uint32_t d = 0; d < c->part[0].rank; d++)
         if (!is_reduced(c, d))
             c->result.shape[c->result.rank++] = c->part[0].shape[d];
-}
-
-ditto_status dti_column_plan(struct dti_column *c)
-{
-    size_t bytes;
-    DTI_TRY(check_kept(c));
-    plan_arithmetic(c);
     c->start[0] = 0;
     for (uint32_t i = 0; i < c->parts; i++) {
         size_t rows = 1;
@@ -108,22 +97,15 @@ static size_t offset_of(const struct dti_column *c, const ditto_tensor *part, si
     return offset;
 }
 
-/* Returns how many elements with successive coordinates are contiguous in memory. The coordinate is that
- * along the reduced axes if the last axis is reduced, and that along the kept axes otherwise. */
-static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
-{
-    size_t run = 1;
-    for (uint32_t d = part->rank; d-- > 0 && is_reduced(c, d) == last_is_reduced(c);)
-        run *= part->shape[d];
-    return run;
-}
-
-/* Copies `count` elements from coordinate `at` on, one contiguous run after the other. `fixed` is the offset
- * that belongs to the other coordinate. */
+/* Copies `count` elements from coordinate `at` on, one contiguous run after the other. The coordinate is that
+ * along the reduced axes if the last axis is reduced, and that along the kept axes otherwise. `fixed` is the
+ * offset that belongs to the other coordinate. */
 static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, size_t fixed, size_t at,
                        size_t count, char *to)
 {
-    size_t element_bytes = ditto_dtype_bytes(part->dtype), run = run_of(c, part);
+    size_t element_bytes = ditto_dtype_bytes(part->dtype), run = 1;
+    for (uint32_t d = part->rank; d-- > 0 && is_reduced(c, d) == last_is_reduced(c);)
+        run *= part->shape[d];
     while (count != 0) {
         size_t left = run - at % run, piece = left < count ? left : count;
         size_t from = fixed + offset_of(c, part, at, last_is_reduced(c));
@@ -223,24 +205,17 @@ static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, dou
             ((double *)accumulators)[i] /= by;
 }
 
-/* Writes the result of a reduction of zero rows, which is the neutral element of the operator, or NaN for
- * MEAN. */
-static void fill_without_rows(const struct dti_column *c)
-{
-    double neutral = c->op == DITTO_MIN    ? INFINITY
-                     : c->op == DITTO_MAX  ? -INFINITY
-                     : c->op == DITTO_PROD ? 1
-                     : c->op == DITTO_MEAN ? NAN
-                                           : 0;
-    dti_number_fill(c->result.dtype, c->result.data, c->kept, neutral);
-}
-
 void dti_column_finish(const struct dti_column *c)
 {
     if (c->kept == 0)
         return;
-    if (c->rows == 0) {
-        fill_without_rows(c);
+    if (c->rows == 0) { /* the neutral element of the operator, or NaN for MEAN */
+        double neutral = c->op == DITTO_MIN    ? INFINITY
+                         : c->op == DITTO_MAX  ? -INFINITY
+                         : c->op == DITTO_PROD ? 1
+                         : c->op == DITTO_MEAN ? NAN
+                                               : 0;
+        dti_number_fill(c->result.dtype, c->result.data, c->kept, neutral);
         return;
     }
     char *all = combine_blocks(c, 0, c->blocks);

@@ -187,13 +187,6 @@ static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const dit
     return DITTO_OK;
 }
 
-static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32_t *axes, ditto_value **out)
-{
-    if (axes != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "slices are reduced by concatenation: give no axes");
-    return dti_concatenate_slices(v, op, 0, out);
-}
-
 struct byte_copy {
     const char *from;
     char *to;
@@ -236,25 +229,23 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
     return status;
 }
 
-static ditto_status check_leaf(const ditto_strategy *strategy, ditto_op op, const ditto_value *v)
-{
-    ditto_tensor spec;
-    DTI_TRY(dti_inspect_component(v, 0, &spec));
-    DTI_TRY(dti_reduce_check(op, spec.dtype));
-    return dti_is_one_value(v) ? dti_reduce_check_once(strategy, op) : DITTO_OK;
-}
-
 ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
                               const int32_t *axes, uint32_t num_axes, ditto_value **out)
 {
     ditto_value *result;
+    ditto_tensor spec;
     if (v->kind == DITTO_VALUE_NEST) {
         DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &result));
         return dti_value_finish(result, reduce_nest(strategy, op, v, axes, num_axes, result), out);
     }
+    if (v->kind == DITTO_VALUE_SLICES && axes != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "slices are reduced by concatenation: give no axes");
     if (v->kind == DITTO_VALUE_SLICES)
-        return reduce_slices(v, op, axes, out);
-    DTI_TRY(check_leaf(strategy, op, v));
+        return dti_concatenate_slices(v, op, 0, out);
+    DTI_TRY(dti_inspect_component(v, 0, &spec));
+    DTI_TRY(dti_reduce_check(op, spec.dtype));
+    if (dti_is_one_value(v))
+        DTI_TRY(dti_reduce_check_once(strategy, op));
     if (v->kind == DITTO_VALUE_PLAIN && axes == NULL) {
         *out = dti_value_keep(v);
         return DITTO_OK;
