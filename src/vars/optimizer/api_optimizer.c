@@ -17,36 +17,6 @@ static double or_else(int has, double given, double usual)
     return has != 0 || given != 0 ? given : usual;
 }
 
-static void fill_defaults(ditto_optimizer_options *o)
-{
-    o->name = o->name != NULL ? o->name : "optimizer";
-    o->op = o->op != 0 ? o->op : DITTO_SUM;
-    o->learning_rate = or_else(o->has_learning_rate, o->learning_rate,
-                               o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
-    o->beta1 = or_else(o->has_beta1, o->beta1, 0.9);
-    o->beta2 = or_else(o->has_beta2, o->beta2, 0.999);
-    o->epsilon = or_else(o->has_epsilon, o->epsilon, 1e-8);
-}
-
-static ditto_status check_numbers(const ditto_optimizer_options *o)
-{
-    const struct {
-        const char *name;
-        double value, below;
-    } numbers[] = { { "learning_rate", o->learning_rate, INFINITY },
-                    { "momentum", o->momentum, 1 },
-                    { "beta1", o->beta1, 1 },
-                    { "beta2", o->beta2, 1 },
-                    { "epsilon", o->epsilon, INFINITY },
-                    { "weight_decay", o->weight_decay, INFINITY },
-                    { "clip_norm", o->clip_norm, INFINITY } };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
-            return DTI_FAIL(DITTO_ERR_RANGE, "%s = %g: it must be at least 0 and %s", numbers[i].name,
-                            numbers[i].value, numbers[i].below < INFINITY ? "below 1" : "finite");
-    return DITTO_OK;
-}
-
 /* Checks one of the arrays with a number for each variable. `what` is the name of the option. */
 static ditto_status check_each(const char *what, const double *number, uint32_t count)
 {
@@ -98,7 +68,21 @@ static ditto_status check_options(const ditto_optimizer_options *o)
     if (o->num_slots > DITTO_MAX_OPTIMIZER_SLOTS)
         return DTI_FAIL(DITTO_ERR_RANGE, "num_slots = %u: at most %d", o->num_slots,
                         DITTO_MAX_OPTIMIZER_SLOTS);
-    return check_numbers(o);
+    const struct {
+        const char *name;
+        double value, below;
+    } numbers[] = { { "learning_rate", o->learning_rate, INFINITY },
+                    { "momentum", o->momentum, 1 },
+                    { "beta1", o->beta1, 1 },
+                    { "beta2", o->beta2, 1 },
+                    { "epsilon", o->epsilon, INFINITY },
+                    { "weight_decay", o->weight_decay, INFINITY },
+                    { "clip_norm", o->clip_norm, INFINITY } };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
+            return DTI_FAIL(DITTO_ERR_RANGE, "%s = %g: it must be at least 0 and %s", numbers[i].name,
+                            numbers[i].value, numbers[i].below < INFINITY ? "below 1" : "finite");
+    return DITTO_OK;
 }
 
 static ditto_status hold_variable(const ditto_variable *v, struct dti_gates *held)
@@ -109,24 +93,6 @@ static ditto_status hold_variable(const ditto_variable *v, struct dti_gates *hel
     ditto_status status = dti_variable_hold(v, &gate);
     dti_gates_add(held, gate);
     return status;
-}
-
-/* Refuses what cannot be done without the lock of a shard. */
-static ditto_status check_concurrency(const ditto_variable *v, const ditto_optimizer_options *o)
-{
-    const char *slots[DTI_OPTIMIZER_SLOT_NAMES];
-    dti_optimizer_rule_slots(o, slots);
-    const char *needs_lock = o->rule == DITTO_RULE_FUNCTION ? "a rule that is a function"
-                             : slots[0] != NULL             ? "a rule with slots"
-                             : o->accumulate > 1            ? "accumulate"
-                                                            : NULL;
-    if (v->concurrency != DITTO_CONCURRENCY_HOGWILD || needs_lock == NULL)
-        return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_UNSUPPORTED,
-        "%s for \"%s\", which has DITTO_CONCURRENCY_HOGWILD and therefore no lock: use SGD without "
-        "momentum, ADD, SUB or ASSIGN, or create the variable with DITTO_CONCURRENCY_LOCKED",
-        needs_lock, v->name);
 }
 
 static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
@@ -149,7 +115,18 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     if (v->shard == NULL && (o->accumulate > 1 || o->has_max_staleness != 0))
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is set, but \"%s\" is no parameter: its replicas work in step",
                         o->accumulate > 1 ? "accumulate" : "max_staleness", v->name);
-    DTI_TRY(check_concurrency(v, o));
+    const char *slots[DTI_OPTIMIZER_SLOT_NAMES];
+    dti_optimizer_rule_slots(o, slots);
+    const char *needs_lock = o->rule == DITTO_RULE_FUNCTION ? "a rule that is a function"
+                             : slots[0] != NULL             ? "a rule with slots"
+                             : o->accumulate > 1            ? "accumulate"
+                                                            : NULL;
+    if (v->concurrency == DITTO_CONCURRENCY_HOGWILD && needs_lock != NULL)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s for \"%s\", which has DITTO_CONCURRENCY_HOGWILD and therefore no lock: use SGD without "
+            "momentum, ADD, SUB or ASSIGN, or create the variable with DITTO_CONCURRENCY_LOCKED",
+            needs_lock, v->name);
     DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
     DTI_TRY(dti_reduction_check(v->spec.dtype, o->op));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
@@ -179,16 +156,6 @@ static ditto_status compare_hosts(ditto_variable *const *variables, uint32_t cou
     return dti_cross_compare(team, "ditto_optimizer_create", o->name, digest);
 }
 
-/* Over several hosts, tells the optimizer and its slots apart from others of the same names. */
-static void set_stamps(ditto_optimizer *o, uint64_t stamp)
-{
-    o->stamp = stamp;
-    if (stamp == 0)
-        return; /* one host */
-    for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
-        o->slot[i]->stamp = dti_hash_word(stamp, i + 1);
-}
-
 static ditto_status create(ditto_variable *const *variables, uint32_t count, const ditto_optimizer_options *o,
                            ditto_optimizer **out)
 {
@@ -197,7 +164,10 @@ static ditto_status create(ditto_variable *const *variables, uint32_t count, con
     ditto_optimizer *made;
     uint64_t stamp = dti_cross_stamp(variables[0]->team);
     DTI_TRY(dti_optimizer_create(variables, count, o, &made));
-    set_stamps(made, stamp);
+    made->stamp = stamp;
+    /* Over several hosts, slots are told apart from others of the same names. */
+    for (size_t i = 0; stamp != 0 && i < (size_t)made->count * made->slots; i++)
+        made->slot[i]->stamp = dti_hash_word(stamp, i + 1);
     ditto_status status = dti_cross_agree(variables[0]->team, "the end of ditto_optimizer_create", DITTO_OK);
     if (status == DITTO_OK)
         *out = made;
@@ -217,7 +187,13 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t n
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_optimizer_options"));
     if (num_variables == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer needs at least one variable");
-    fill_defaults(&known);
+    known.name = known.name != NULL ? known.name : "optimizer";
+    known.op = known.op != 0 ? known.op : DITTO_SUM;
+    known.learning_rate = or_else(known.has_learning_rate, known.learning_rate,
+                                  known.rule == DITTO_RULE_SGD ? 0.01 : 0.001);
+    known.beta1 = or_else(known.has_beta1, known.beta1, 0.9);
+    known.beta2 = or_else(known.has_beta2, known.beta2, 0.999);
+    known.epsilon = or_else(known.has_epsilon, known.epsilon, 1e-8);
     DTI_TRY(check_options(&known));
     DTI_TRY(check_settings(&known, num_variables));
     DTI_LEAVES_GATES(held);

@@ -75,11 +75,6 @@ static bool ensure_capacity(struct division *d)
     return true;
 }
 
-static bool follows(const struct dti_optimizer_slot_piece *a, const struct dti_optimizer_slot_piece *b)
-{
-    return a->variable == b->variable && a->replica == b->replica && a->first + a->count == b->first;
-}
-
 /* Adds a range to the division. If the range directly follows the one that was added before it, in the same
  * variable and on the same replica, that one is made longer. */
 static void add_range(void *context, size_t item, size_t first, size_t count, uint32_t replica)
@@ -89,8 +84,10 @@ static void add_range(void *context, size_t item, size_t first, size_t count, ui
     struct dti_optimizer_slot_piece piece = {
         first + d->optimizer->variable[i->variable]->piece[i->piece].first, count, replica, i->variable
     };
-    if (d->pieces > 0 && follows(&d->piece[d->pieces - 1], &piece)) {
-        d->piece[d->pieces - 1].count += count;
+    struct dti_optimizer_slot_piece *last = d->pieces > 0 ? &d->piece[d->pieces - 1] : NULL;
+    if (last != NULL && last->variable == piece.variable && last->replica == replica &&
+        last->first + last->count == piece.first) {
+        last->count += count;
         return;
     }
     d->out_of_memory |= !ensure_capacity(d);
@@ -356,22 +353,6 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
     return o;
 }
 
-/* Adds the optimizer to the team's dependents and to the strategy's list. Its slots have taken over the
- * waiting values that were restored for them, so those are dropped. */
-static void add_to_lists(ditto_optimizer *o)
-{
-    struct dti_team *team = o->iterations->team;
-    ditto_optimizer **first = dti_registry_optimizers(team);
-    dti_dependent_add(team, &o->dependent);
-    o->next = *first;
-    *first = o;
-    for (uint32_t k = 0; k < o->count; k++)
-        o->variable[k]->users++;
-    for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
-        dti_waiting_value_drop(team, o->slot[i]->name);
-    dti_waiting_value_drop(team, o->iterations->name);
-}
-
 /* Checks that no other optimizer of the strategy has the same name. Slots are found by their names, which
  * begin with the optimizer's name. The caller has the turn. */
 static ditto_status check_name(const ditto_optimizer *o)
@@ -401,8 +382,19 @@ static ditto_status make(ditto_optimizer *o)
         status = make_slots(o);
     if (status == DITTO_OK)
         status = dti_clip_make(o);
-    if (status == DITTO_OK)
-        add_to_lists(o);
+    if (status == DITTO_OK) {
+        struct dti_team *team = o->iterations->team;
+        ditto_optimizer **first = dti_registry_optimizers(team);
+        dti_dependent_add(team, &o->dependent);
+        o->next = *first;
+        *first = o;
+        for (uint32_t k = 0; k < o->count; k++)
+            o->variable[k]->users++;
+        /* The slots have taken over the waiting values that were restored for them. */
+        for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
+            dti_waiting_value_drop(team, o->slot[i]->name);
+        dti_waiting_value_drop(team, o->iterations->name);
+    }
     dti_cross_leave(o->variable[0]->team, &frame);
     return status;
 }

@@ -177,14 +177,6 @@ static void update_item(const struct dti_applying *a, size_t item, const char *g
     }
 }
 
-static const char *gradient_of(const struct dti_applying *a, size_t item)
-{
-    const struct dti_optimizer_item *i = &a->optimizer->item[item];
-    const ditto_variable *v = a->optimizer->variable[i->variable];
-    return (const char *)a->gradient[i->variable].data +
-           v->piece[i->piece].first * ditto_dtype_bytes(v->spec.dtype);
-}
-
 /* Adds a gradient, times `factor`, to the `count` elements of `into`. */
 static void add_gradient(ditto_dtype dtype, const char *gradient, double factor, char *into, size_t count)
 {
@@ -225,26 +217,24 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     return true;
 }
 
-static void update_shard(const struct dti_applying *a, size_t item, const char *gradient, double factor)
-{
-    const struct dti_optimizer_item *i = &a->optimizer->item[item];
-    const ditto_variable *v = a->optimizer->variable[i->variable];
-    bool is_updated = true;
-    dti_shard_lock(v, i->piece);
-    if (a->optimizer->options.accumulate > 1)
-        is_updated = gather(a, item, gradient, factor);
-    else
-        update_item(a, item, gradient, factor);
-    if (is_updated)
-        dti_shard_updated(v, i->piece);
-    dti_shard_unlock(v, i->piece);
-}
-
 static ditto_status update_items(struct dti_replica *self, const struct dti_applying *a, double factor)
 {
     const ditto_optimizer *o = a->optimizer;
-    for (size_t item = self->index; item < o->items; item += self->num_replicas)
-        update_shard(a, item, gradient_of(a, item), factor);
+    for (size_t item = self->index; item < o->items; item += self->num_replicas) {
+        const struct dti_optimizer_item *i = &o->item[item];
+        const ditto_variable *v = o->variable[i->variable];
+        const char *gradient = (const char *)a->gradient[i->variable].data +
+                               v->piece[i->piece].first * ditto_dtype_bytes(v->spec.dtype);
+        bool is_updated = true;
+        dti_shard_lock(v, i->piece);
+        if (o->options.accumulate > 1)
+            is_updated = gather(a, item, gradient, factor);
+        else
+            update_item(a, item, gradient, factor);
+        if (is_updated)
+            dti_shard_updated(v, i->piece);
+        dti_shard_unlock(v, i->piece);
+    }
     if (self->num_replicas == 1)
         return DITTO_OK;
     /* The caller of ditto_apply may rely on all updates of its worker. */

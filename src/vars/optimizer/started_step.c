@@ -179,20 +179,6 @@ ditto_status dti_step_start(struct dti_replica *self, ditto_optimizer *o, uint32
     return is_default_strategy(self) ? wait_for_oldest(self, s) : DITTO_OK;
 }
 
-static ditto_status check_complete(const ditto_optimizer *o, const struct dti_started_step *s)
-{
-    uint32_t k = 0;
-    if (s->given == o->count)
-        return DITTO_OK;
-    while (s->is_given[k])
-        k++;
-    return DTI_FAIL(
-        DITTO_ERR_INVALID,
-        "the gradients of %u of %u variables were given to this step, and that of \"%s\" was not: "
-        "call ditto_apply_start for it first",
-        s->given, o->count, o->variable[k]->name);
-}
-
 ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, double *norm)
 {
     struct dti_started_step *s = o->started[self->index];
@@ -202,7 +188,13 @@ ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, doubl
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "no step of optimizer \"%s\" was started in this run: call ditto_apply_start first",
                         o->name);
-    DTI_TRY(check_complete(o, s));
+    for (uint32_t k = 0; s->given < o->count && k < o->count; k++)
+        if (!s->is_given[k])
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the gradients of %u of %u variables were given to this step, and that of \"%s\" was not: "
+                "call ditto_apply_start for it first",
+                s->given, o->count, o->variable[k]->name);
     while (s->waited < s->parts)
         DTI_TRY(wait_for_oldest(self, s));
     struct dti_applying applying = { .optimizer = o, .step = s->step, .gradient = s->gradient };

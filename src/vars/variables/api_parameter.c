@@ -5,41 +5,31 @@
 
 #include <ditto/parameter.h>
 
-static ditto_status check_parameter(const ditto_variable *v)
+/* Copies the options of a pull, and checks them. */
+static ditto_status check(const ditto_variable *v, const ditto_pull_options *options,
+                          ditto_pull_options *known)
 {
-    if (v->shard != NULL)
-        return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "\"%s\" is no parameter: its strategy is not of kind DITTO_PARAMETER_SERVER, so read it "
-                    "with ditto_read",
-                    v->name);
-}
-
-/* Checks whether the variable can be read with or without its locks, as the option says. */
-static ditto_status check_lock(const ditto_variable *v, ditto_switch lock)
-{
-    if ((int)lock < DITTO_SWITCH_DEFAULT || lock > DITTO_SWITCH_OFF)
-        return DTI_FAIL(DITTO_ERR_RANGE, "options->lock = %d is not a value of ditto_switch", (int)lock);
-    if (lock == DITTO_SWITCH_OFF && v->concurrency == DITTO_CONCURRENCY_LOCKED)
+    if (v->shard == NULL)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "\"%s\" is no parameter: its strategy is not of kind DITTO_PARAMETER_SERVER, so read it "
+            "with ditto_read",
+            v->name);
+    DTI_TRY(dti_options_copy(known, sizeof *known, options, "ditto_pull_options"));
+    if ((int)known->lock < DITTO_SWITCH_DEFAULT || known->lock > DITTO_SWITCH_OFF)
+        return DTI_FAIL(DITTO_ERR_RANGE, "options->lock = %d is not a value of ditto_switch",
+                        (int)known->lock);
+    if (known->lock == DITTO_SWITCH_OFF && v->concurrency == DITTO_CONCURRENCY_LOCKED)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "options->lock is OFF, but \"%s\" can only be read with its locks: create it with "
                         "DITTO_CONCURRENCY_FREE_READS (a slot of an optimizer always has locks)",
                         v->name);
-    if (lock == DITTO_SWITCH_ON && v->concurrency == DITTO_CONCURRENCY_HOGWILD)
+    if (known->lock == DITTO_SWITCH_ON && v->concurrency == DITTO_CONCURRENCY_HOGWILD)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "options->lock is ON, but \"%s\" has DITTO_CONCURRENCY_HOGWILD and therefore no "
                         "locks: leave the option out, or create it with DITTO_CONCURRENCY_FREE_READS",
                         v->name);
     return DITTO_OK;
-}
-
-/* Copies the options of a pull, and checks them. */
-static ditto_status check(const ditto_variable *v, const ditto_pull_options *options,
-                          ditto_pull_options *known)
-{
-    DTI_TRY(check_parameter(v));
-    DTI_TRY(dti_options_copy(known, sizeof *known, options, "ditto_pull_options"));
-    return check_lock(v, known->lock);
 }
 
 ditto_status ditto_pull(ditto_replica *self, const ditto_variable *variable,

@@ -108,13 +108,6 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
     return dti_lookup(v, r->index, indices, count, rows);
 }
 
-/* Returns the frame of the update of this variable that the thread is in, or NULL. */
-static const struct dti_frame *update_frame(const ditto_variable *v)
-{
-    const struct dti_frame *top = dti_frame_top;
-    return top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v ? top : NULL;
-}
-
 static ditto_status scatter(ditto_variable *v, ditto_scatter_op op, const ditto_slices *slices)
 {
     enum dti_rule rule;
@@ -122,9 +115,10 @@ static ditto_status scatter(ditto_variable *v, ditto_scatter_op op, const ditto_
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
     DTI_TRY(check_aggregation(v, op));
-    const struct dti_frame *update_context = update_frame(v);
-    if (update_context != NULL)
-        return dti_scatter_copy(v, update_context->replica->index, rule, slices);
+    const struct dti_frame *top = dti_frame_top;
+    if (top != NULL && top->kind == DTI_CONTEXT_UPDATE &&
+        top->object == v) /* in an update of this variable */
+        return dti_scatter_copy(v, top->replica->index, rule, slices);
     DTI_TRY(dti_context_check_cross(v->team));
     if (dti_cross_has_hosts(v->team)) {
         size_t bytes = slices->rows * slices->row_count * ditto_dtype_bytes(slices->dtype);

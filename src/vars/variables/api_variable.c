@@ -21,18 +21,6 @@ static ditto_status check_enum(const ditto_variable_options *o, const char *fiel
                     dti_variable_name(o), value, field, hint);
 }
 
-static ditto_status check_enums(const ditto_variable_options *o)
-{
-    DTI_TRY(check_enum(o, "synchronization", (int)o->synchronization, DITTO_ON_WRITE, DITTO_ON_READ, ""));
-    DTI_TRY(check_enum(o, "aggregation", (int)o->aggregation, DITTO_AGGREGATE_NONE,
-                       DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
-                       ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
-    DTI_TRY(check_enum(o, "copies", (int)o->copies, DITTO_COPIES_PER_REPLICA, DITTO_COPIES_PER_REPLICA, ""));
-    DTI_TRY(check_enum(o, "concurrency", (int)o->concurrency, DITTO_CONCURRENCY_LOCKED,
-                       DITTO_CONCURRENCY_FREE_READS, ""));
-    return check_enum(o, "trainable", (int)o->trainable, DITTO_SWITCH_ON, DITTO_SWITCH_OFF, "");
-}
-
 static ditto_status check_partitioner(const ditto_variable_options *o)
 {
     const char *conflicting = o->synchronization == DITTO_ON_READ     ? "synchronization ON_READ"
@@ -94,7 +82,16 @@ static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
     DTI_TRY(dti_not_null(initial, "initial"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
-    DTI_TRY(check_enums(&known));
+    DTI_TRY(
+        check_enum(&known, "synchronization", (int)known.synchronization, DITTO_ON_WRITE, DITTO_ON_READ, ""));
+    DTI_TRY(check_enum(&known, "aggregation", (int)known.aggregation, DITTO_AGGREGATE_NONE,
+                       DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
+                       ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
+    DTI_TRY(check_enum(&known, "copies", (int)known.copies, DITTO_COPIES_PER_REPLICA,
+                       DITTO_COPIES_PER_REPLICA, ""));
+    DTI_TRY(check_enum(&known, "concurrency", (int)known.concurrency, DITTO_CONCURRENCY_LOCKED,
+                       DITTO_CONCURRENCY_FREE_READS, ""));
+    DTI_TRY(check_enum(&known, "trainable", (int)known.trainable, DITTO_SWITCH_ON, DITTO_SWITCH_OFF, ""));
     DTI_TRY(check_partitioner(&known));
     DTI_TRY(check_spec(initial, &known));
     DTI_TRY(check_concurrency(team, &known, initial->dtype));
@@ -182,16 +179,13 @@ ditto_status ditto_variable_info(const ditto_variable *v, ditto_variable_propert
 
 /* -- Cross context -- */
 
-static ditto_status fail_strategy_destroyed(const ditto_variable *v)
-{
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it",
-                    v->name);
-}
-
 ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held)
 {
     DTI_TRY(dti_not_null(v, "variable"));
-    return dti_dependent_hold(&v->dependent, held) ? DITTO_OK : fail_strategy_destroyed(v);
+    if (dti_dependent_hold(&v->dependent, held))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it",
+                    v->name);
 }
 
 ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *held)

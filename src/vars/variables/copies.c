@@ -54,24 +54,19 @@ static void share_by_node(ditto_variable *v)
     }
 }
 
-static void share_as(ditto_variable *v, const ditto_variable *like)
-{
-    v->is_colocated = true;
-    v->copies = like->copies;
-    memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
-    for (uint32_t i = 0; i < v->num_replicas; i++)
-        v->copy_of[i] = like->copy_of[i];
-    for (uint32_t c = 0; c < v->copies; c++)
-        v->copy[c].owner = like->copy[c].owner;
-}
-
 static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
 {
     DTI_TRY(allocate_arrays(v, 1, v->num_replicas));
     v->pieces = 1;
     v->piece[0].count = v->count;
     if (like != NULL) {
-        share_as(v, like);
+        v->is_colocated = true;
+        v->copies = like->copies;
+        memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
+        for (uint32_t i = 0; i < v->num_replicas; i++)
+            v->copy_of[i] = like->copy_of[i];
+        for (uint32_t c = 0; c < v->copies; c++)
+            v->copy[c].owner = like->copy[c].owner;
     } else if (v->central) {
         v->copies = 1;
         v->copy[0].owner = owner_on(v->team, v->node);
@@ -278,24 +273,6 @@ static ditto_status make_own_copy(struct dti_replica *r, void *argument)
                      &s->made[r->index]);
 }
 
-/* Lets each replica use its new copy as its component. All copies have been allocated before. */
-static void use_own_copies(ditto_variable *v, const struct splitting *s)
-{
-    uint32_t copies = v->copies;
-    for (uint32_t i = 0; i < v->num_replicas; i++) {
-        if (dti_owns_copy(v, i))
-            continue;
-        v->copy[copies] = (struct dti_copy){ i, s->made[i] };
-        /* release: pairs with the acquire in dti_copy_of. */
-        atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
-    }
-    v->copies_of_piece[0].copies = copies;
-    /* relaxed: a thread that loops over the copies has the turn, or is a replica, which gets this store with
-     * its next job or with the end of the pause. Other threads only estimate the amount of work by it. */
-    atomic_store_explicit(&v->copies, copies, memory_order_relaxed);
-    v->own_copies = true;
-}
-
 /* Over several hosts: returns the error of a host that has no memory for its copies, on all hosts. */
 static ditto_status agree_on_memory(const ditto_variable *v, ditto_status status)
 {
@@ -323,13 +300,26 @@ static ditto_status split(ditto_variable *v)
     ditto_status status = dti_team_run(v->team, make_own_copy, &splitting, DITTO_FOREVER);
     dti_team_renew(v->team); /* see dti_copies_allocate */
     status = agree_on_memory(v, status);
-    if (status == DITTO_OK) {
-        use_own_copies(v, &splitting);
-        return DITTO_OK;
+    if (status != DITTO_OK) {
+        for (uint32_t i = 0; i < v->num_replicas; i++)
+            dti_replica_free_remote(dti_team_replica(v->team, i), splitting.made[i]);
+        return status;
     }
-    for (uint32_t i = 0; i < v->num_replicas; i++)
-        dti_replica_free_remote(dti_team_replica(v->team, i), splitting.made[i]);
-    return status;
+    /* All copies have been allocated. Each replica now uses its new copy as its component. */
+    uint32_t copies = v->copies;
+    for (uint32_t i = 0; i < v->num_replicas; i++) {
+        if (dti_owns_copy(v, i))
+            continue;
+        v->copy[copies] = (struct dti_copy){ i, splitting.made[i] };
+        /* release: pairs with the acquire in dti_copy_of. */
+        atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
+    }
+    v->copies_of_piece[0].copies = copies;
+    /* relaxed: a thread that loops over the copies has the turn, or is a replica, which gets this store with
+     * its next job or with the end of the pause. Other threads only estimate the amount of work by it. */
+    atomic_store_explicit(&v->copies, copies, memory_order_relaxed);
+    v->own_copies = true;
+    return DITTO_OK;
 }
 
 ditto_status dti_variable_split(ditto_variable *v)

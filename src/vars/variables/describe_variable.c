@@ -22,19 +22,6 @@ static uint32_t node_of(const ditto_variable *v, uint32_t copy)
                : dti_team_replica(v->team, v->copy[copy].owner)->pu.memory_node;
 }
 
-static void add_parts(const ditto_variable *v, struct dti_text *text)
-{
-    if (v->optimizer_slot)
-        dti_text_add(text, ", an optimizer's: in %u part%s", v->pieces, v->pieces == 1 ? "" : "s");
-    else
-        dti_text_add(text, ", %u shard%s", v->pieces, v->pieces == 1 ? "" : "s");
-    dti_text_add(text, " on NUMA node");
-    for (uint32_t c = 0; c < v->pieces && c < 16; c++)
-        dti_text_add(text, " %u", node_of(v, c));
-    if (v->pieces > 16)
-        dti_text_add(text, " ...");
-}
-
 /* Describes the copies in the order of their owners. The array of copies is not in that order after a
  * split. */
 static void add_copies(const ditto_variable *v, struct dti_text *text)
@@ -50,20 +37,9 @@ static void add_copies(const ditto_variable *v, struct dti_text *text)
         dti_text_add(text, " ...");
 }
 
-static void add_unused(const ditto_variable *v, struct dti_text *text)
-{
-    static const char *const kinds[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE" };
-    if (v->partitioner.kind != DITTO_PARTITION_DEFAULT && v->pieces == 1)
-        dti_text_add(text, "; not used: the partitioner %s, which gives one shard",
-                     kinds[v->partitioner.kind]);
-    if (v->wants_copies && v->central)
-        dti_text_add(text, "; not used: COPIES_PER_REPLICA, because central storage keeps one copy");
-    if (v->wants_copies && v->shard != NULL)
-        dti_text_add(text, "; not used: COPIES_PER_REPLICA, because parameters exist once");
-}
-
 ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t capacity, size_t *length)
 {
+    static const char *const partitioners[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE" };
     struct dti_text text = { buffer, capacity, 0 };
     char spec[DTI_SPEC_TEXT_BYTES];
     DTI_ENTER();
@@ -77,11 +53,25 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
         dti_text_add(&text, ", without locks (HOGWILD)");
     if (v->concurrency == DITTO_CONCURRENCY_FREE_READS)
         dti_text_add(&text, ", with FREE_READS");
-    if (v->optimizer_slot || v->pieces > 1)
-        add_parts(v, &text);
-    else
+    if (v->optimizer_slot || v->pieces > 1) {
+        if (v->optimizer_slot)
+            dti_text_add(&text, ", an optimizer's: in %u part%s", v->pieces, v->pieces == 1 ? "" : "s");
+        else
+            dti_text_add(&text, ", %u shard%s", v->pieces, v->pieces == 1 ? "" : "s");
+        dti_text_add(&text, " on NUMA node");
+        for (uint32_t c = 0; c < v->pieces && c < 16; c++)
+            dti_text_add(&text, " %u", node_of(v, c));
+        if (v->pieces > 16)
+            dti_text_add(&text, " ...");
+    } else
         add_copies(v, &text);
-    add_unused(v, &text);
+    if (v->partitioner.kind != DITTO_PARTITION_DEFAULT && v->pieces == 1)
+        dti_text_add(&text, "; not used: the partitioner %s, which gives one shard",
+                     partitioners[v->partitioner.kind]);
+    if (v->wants_copies && v->central)
+        dti_text_add(&text, "; not used: COPIES_PER_REPLICA, because central storage keeps one copy");
+    if (v->wants_copies && v->shard != NULL)
+        dti_text_add(&text, "; not used: COPIES_PER_REPLICA, because parameters exist once");
     if (length != NULL)
         *length = text.length;
     return DITTO_OK;

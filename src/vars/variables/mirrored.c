@@ -29,16 +29,6 @@ static void apply(void *context, uint32_t replica, size_t item, size_t first, si
     dti_rule_apply(w->rule, dtype, out, old, tile, count);
 }
 
-static ditto_status check_aggregation(const ditto_variable *v)
-{
-    if (v->aggregation != DITTO_AGGREGATE_NONE)
-        return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "\"%s\" has no aggregation, so the replicas' values cannot become one: create it "
-                    "with DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
-                    v->name);
-}
-
 /* Writes a variable of several pieces. Each piece is an item of one reduction. */
 static ditto_status write_pieces(struct dti_replica *self, const struct dti_target_reduction *request,
                                  const ditto_variable *v, const void *value)
@@ -195,7 +185,11 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                                              .object = v->name,
                                              .hash = v->stamp,
                                              .target = &target };
-    DTI_TRY(check_aggregation(v));
+    if (v->aggregation == DITTO_AGGREGATE_NONE)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" has no aggregation, so the replicas' values cannot become one: create it "
+                        "with DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
+                        v->name);
     dti_changed(v, self->index); /* also if the write fails, because it may have changed something */
     if (v->may_differ)
         return write_each(self, &targeted, v, rule);

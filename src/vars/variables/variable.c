@@ -107,22 +107,8 @@ static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const 
     return status;
 }
 
-/* Computes the initial value by the user's function, which is called once for each shard. */
-static ditto_status make_value(const ditto_variable *v, const ditto_variable_options *o, char *value)
-{
-    size_t row_count = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
-    for (uint32_t i = 0; i < v->pieces; i++) {
-        ditto_tensor shard = v->spec;
-        shard.data = value + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype);
-        if (v->pieces > 1)
-            shard.shape[0] = v->piece[i].count / row_count;
-        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row_count : 0));
-    }
-    return DITTO_OK;
-}
-
 /* Evaluates the initial value once. *value is the user's data, or *made, which the user's function has filled
- * and the caller frees. */
+ * and the caller frees. The function is called once for each shard. */
 static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initial,
                              const ditto_variable_options *o, const void **value, void **made)
 {
@@ -134,7 +120,15 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     if (*made == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the initial value of \"%s\"", v->name);
     *value = *made;
-    return make_value(v, o, *made);
+    size_t row_count = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        ditto_tensor shard = v->spec;
+        shard.data = (char *)*made + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype);
+        if (v->pieces > 1)
+            shard.shape[0] = v->piece[i].count / row_count;
+        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row_count : 0));
+    }
+    return DITTO_OK;
 }
 
 /* Allocates the variable's copies and adds the variable to the lists. A value that was restored before the
