@@ -1,8 +1,8 @@
 /* tests/fuzz/driver.c - runs a fuzz target on its seeds and on mutations of them. The target must accept some
  * seeds and some mutations, and must refuse some inputs. The environment variable DITTO_FUZZ_EXECUTIONS sets
- * the number of inputs; the default is 250000. With --write-seeds FOLDER the program writes the seeds for
- * libFuzzer (tools/fuzz.sh). If an input crashes or hangs, the handler `keep_input` writes it to the file
- * fuzz-crash. */
+ * the number of inputs, of which a slow target gets a part. The default is 100000. With --write-seeds FOLDER
+ * the program writes the seeds for libFuzzer (tools/fuzz.sh). If an input crashes or hangs, the handler
+ * `keep_input` writes it to the file fuzz-crash. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -95,9 +95,10 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--write-seeds") == 0)
         return write_seeds(argv[2]);
     const char *requested = getenv("DITTO_FUZZ_EXECUTIONS");
-    unsigned long executions = requested != NULL ? strtoul(requested, NULL, 10) : 250000, seeds = 0;
+    unsigned long executions = requested != NULL ? strtoul(requested, NULL, 10) : 100000, seeds = 0;
     unsigned long accepted_seeds = 0;
     uint64_t random = test_seed(1);
+    executions /= EXECUTIONS_DIVISOR;
     for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++)
         signal(deadly[i], keep_input);
     while (fuzz_seeds[seeds] != NULL)
