@@ -195,26 +195,3 @@ uint32_t dti_rounds_representative(const struct dti_rounds *r, uint32_t round, u
         return self;
     return first + (self - r->start[round][own]) % (r->start[round][block + 1] - first);
 }
-
-double dti_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape *shape,
-                     const struct dti_costs *costs)
-{
-    double total = 0;
-    for (uint32_t round = 0; round < r->rounds; round++) {
-        double slowest = 0;
-        for (uint32_t i = 0; i < r->n; i++) {
-            struct dti_span siblings = dti_rounds_siblings(r, round, i);
-            int farthest = 0;
-            for (size_t b = siblings.first; b < siblings.end; b++) {
-                int distance = (int)dti_machine_shape_distance(
-                    shape, i, dti_rounds_representative(r, round, (uint32_t)b, i));
-                farthest = distance > farthest ? distance : farthest;
-            }
-            double cost = dti_round_ns(costs, (enum dti_distance)farthest,
-                                       (uint32_t)(siblings.end - siblings.first));
-            slowest = cost > slowest ? cost : slowest;
-        }
-        total += slowest;
-    }
-    return total;
-}

@@ -62,8 +62,4 @@ uint32_t dti_rounds_representative(const struct dti_rounds *rounds, uint32_t rou
 /* Returns the cost of one round with `blocks` blocks at a distance, in nanoseconds. */
 double dti_round_ns(const struct dti_costs *costs, enum dti_distance distance, uint32_t blocks);
 
-/* Returns the cost of the critical path of the whole meeting, in nanoseconds. */
-double dti_rounds_ns(const struct dti_rounds *rounds, const struct dti_machine_shape *shape,
-                     const struct dti_costs *costs);
-
 #endif

@@ -19,24 +19,3 @@ void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti
         out->border[i] = (uint8_t)between(dti_placement_leader(placement, i - 1),
                                           dti_placement_leader(placement, i));
 }
-
-/* Returns the part of replica i, if n replicas are divided into `parts` equal parts. */
-static uint32_t part_of(uint32_t i, uint32_t n, uint32_t parts)
-{
-    return (uint32_t)((uint64_t)i * parts / n);
-}
-
-void dti_machine_shape_regular(uint32_t n, uint32_t packages, uint32_t nodes, uint32_t caches,
-                               struct dti_machine_shape *out)
-{
-    out->n = n;
-    out->border[0] = DTI_DISTANCE_CACHE;
-    for (uint32_t i = 1; i < n; i++) {
-        uint32_t finest = packages * nodes * caches;
-        uint32_t a = part_of(i - 1, n, finest), b = part_of(i, n, finest);
-        out->border[i] = a / (nodes * caches) != b / (nodes * caches) ? DTI_DISTANCE_BEYOND_PACKAGE
-                         : a / caches != b / caches                   ? DTI_DISTANCE_PACKAGE
-                         : a != b                                     ? DTI_DISTANCE_NODE
-                                                                      : DTI_DISTANCE_CACHE;
-    }
-}

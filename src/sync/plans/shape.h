@@ -26,18 +26,4 @@ struct dti_machine_shape {
 
 void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti_machine_shape *out);
 
-/* Makes the shape of a regular machine. The n replicas are spread evenly over packages, those of a package
- * over nodes, and those of a node over caches. */
-void dti_machine_shape_regular(uint32_t n, uint32_t packages, uint32_t nodes, uint32_t caches,
-                               struct dti_machine_shape *out);
-
-static inline enum dti_distance dti_machine_shape_distance(const struct dti_machine_shape *s, uint32_t i,
-                                                           uint32_t j)
-{
-    uint8_t farthest = 0;
-    for (uint32_t k = (i < j ? i : j) + 1; k <= (i < j ? j : i); k++)
-        farthest = s->border[k] > farthest ? s->border[k] : farthest;
-    return (enum dti_distance)farthest;
-}
-
 #endif

@@ -16,6 +16,37 @@ struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const stru
     return c;
 }
 
+static enum dti_distance distance_of(const struct dti_machine_shape *s, uint32_t i, uint32_t j)
+{
+    uint8_t farthest = 0;
+    for (uint32_t k = (i < j ? i : j) + 1; k <= (i < j ? j : i); k++)
+        farthest = s->border[k] > farthest ? s->border[k] : farthest;
+    return (enum dti_distance)farthest;
+}
+
+double dti_cost_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape *shape,
+                          const struct dti_costs *costs)
+{
+    double total = 0;
+    for (uint32_t round = 0; round < r->rounds; round++) {
+        double slowest = 0;
+        for (uint32_t i = 0; i < r->n; i++) {
+            struct dti_span siblings = dti_rounds_siblings(r, round, i);
+            int farthest = 0;
+            for (size_t b = siblings.first; b < siblings.end; b++) {
+                int distance = (int)distance_of(shape, i,
+                                                dti_rounds_representative(r, round, (uint32_t)b, i));
+                farthest = distance > farthest ? distance : farthest;
+            }
+            double cost = dti_round_ns(costs, (enum dti_distance)farthest,
+                                       (uint32_t)(siblings.end - siblings.first));
+            slowest = cost > slowest ? cost : slowest;
+        }
+        total += slowest;
+    }
+    return total;
+}
+
 static size_t grain_of(const struct dti_all_reduce_size *s)
 {
     return s->element_bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / s->element_bytes : 1;

@@ -12,6 +12,10 @@
 struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
                                      uint32_t self);
 
+/* Returns the cost of the critical path of the whole meeting, in nanoseconds. */
+double dti_cost_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape *shape,
+                          const struct dti_costs *costs);
+
 /* An all-reduce of `count` elements. */
 struct dti_all_reduce_size {
     size_t count;

@@ -117,7 +117,10 @@ static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_
     struct dti_tree tree = { .n = n };
     size_t flat[8] = { 0 }, grouped[8] = { 0 };
     struct dti_rounds r;
-    dti_machine_shape_regular(n, packages, 1, 1, &shape);
+    shape.n = n;
+    for (uint32_t i = 1; i < n; i++) /* the replicas are spread evenly over the packages */
+        shape.border[i] = (i - 1) * packages / n != i * packages / n ? DTI_DISTANCE_BEYOND_PACKAGE
+                                                                     : DTI_DISTANCE_CACHE;
     dti_groups_make(&shape, &tree, 0, &groups);
     assert_int_equal(groups.groups, packages);
     assert_ok(dti_rounds_make(&shape, &costs, DITTO_IMPLEMENTATION_DEFAULT, 0, &r));
@@ -136,7 +139,7 @@ static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_
         row.link_groups = grouped[p] > row.link_groups ? grouped[p] : row.link_groups;
     }
     row.rounds = r.rounds;
-    row.meeting_ns = dti_rounds_ns(&r, &shape, &costs);
+    row.meeting_ns = dti_cost_rounds_ns(&r, &shape, &costs);
     row.subtrees = groups.most_parts == 1;
     dti_rounds_free(&r);
     return row;
