@@ -178,7 +178,8 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
                                  .dst = i % 2 == 0 ? data : data + trial->most / sizeof *data };
         /* New data, because otherwise the lines of each part would stay in the cache of its owner. */
         memset(data, 0, attempt->bytes);
-        DTI_TRY(dti_collective_tuned(self, &tuning, &call, NULL, &deadline));
+        struct dti_prepared_call prepared = dti_prepare_call(self->sync, &tuning, &call, NULL);
+        DTI_TRY(dti_collective_prepared(self, &prepared, NULL, &deadline));
         read_lines(call.dst, attempt->bytes);
     }
     return DITTO_OK;

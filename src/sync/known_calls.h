@@ -5,11 +5,11 @@
  * replica therefore keeps its last calls, with everything that follows from them. A call that equals a kept
  * one is *known*. The context of the caller, a stop, the time limits and the floating-point environment may
  * change between two equal calls, so they are looked at in each call. The replicas compare their calls at the
- * meeting, as always. */
+ * meeting, as always. The code is in api_collective.c. */
 #ifndef DTI_KNOWN_CALLS_H
 #define DTI_KNOWN_CALLS_H
 
-#include "sync/algorithms/prepared_call.h"
+#include "sync/algorithms/choose_algorithm.h"
 
 /* The arguments of a collective of one buffer, or of one pair of buffers. */
 struct dti_collective_arguments {
@@ -41,11 +41,5 @@ struct dti_known_calls {
     uint32_t last;
     struct dti_known_call entry[DTI_KNOWN_CALLS];
 };
-
-/* Checks the arguments, unless the replica has made an equal call with the default options before, and
- * executes the collective. Must be called on the replica's own thread, by a public function that has called
- * DTI_ENTER. Fails as ditto_all_reduce and the other functions of ditto/collective.h do. */
-ditto_status dti_collective_of(ditto_replica *self, const struct dti_collective_arguments *arguments,
-                               const ditto_reduce_options *options);
 
 #endif

@@ -1,5 +1,6 @@
-/* src/sync/algorithms/choose_algorithm.c - chooses the algorithm of a call. Pure. */
+/* src/sync/algorithms/choose_algorithm.c - chooses the algorithm of a call, and prepares the call. Pure. */
 #include "sync/algorithms/choose_algorithm.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"
 
 static size_t list_bytes(const struct dti_call *call)
@@ -48,7 +49,7 @@ static bool fits_mailboxes(const struct dti_sync *sync, const ditto_tuning *t, c
                            const struct dti_call_size *size)
 {
     uint32_t n = sync->num_replicas;
-    bool combined_once = sync->oversubscribed && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
+    bool combined_once = dti_meets_by_counter(sync, call);
     /* True if partial results are passed on from round to round. */
     bool carried = call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0;
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;
@@ -73,4 +74,27 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
     else if (wants_groups && sync->groups.groups > 1)
         choice.algorithm = DTI_ALGORITHM_GROUPS;
     return choice;
+}
+
+/* Returns the bytes that a reduction into a target writes. */
+static size_t written_bytes(const struct dti_call *call, const struct dti_target *target)
+{
+    size_t bytes = 0;
+    if (!dti_call_has_items(call))
+        return call->count * call->element_bytes * target->copy_set[0].copies;
+    for (size_t i = 0; i < call->count; i++)
+        bytes += call->list[i].count * ditto_dtype_bytes(call->list[i].dtype) * target->copy_set[i].copies;
+    return bytes;
+}
+
+struct dti_prepared_call dti_prepare_call(const struct dti_sync *sync, const ditto_tuning *tuning,
+                                          const struct dti_call *call, const struct dti_target *target)
+{
+    struct dti_prepared_call prepared = { .call = call,
+                                          .size = dti_call_size_of(call, dti_team_all_replicas(sync->team)) };
+    if (target != NULL)
+        prepared.size.all = written_bytes(call, target);
+    prepared.choice = dti_choose_algorithm(sync, tuning, call, &prepared.size);
+    prepared.reduction = dti_flow_reduction(sync, call);
+    return prepared;
 }

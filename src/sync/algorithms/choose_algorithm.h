@@ -1,11 +1,14 @@
-/* src/sync/algorithms/choose_algorithm.h - chooses the algorithm of a collective.
+/* src/sync/algorithms/choose_algorithm.h - chooses the algorithm of a collective, and prepares its call.
  *
  * The choice is a pure function of the call, the team and its tuning, so that all replicas choose the
  * same. */
 #ifndef DTI_CHOOSE_ALGORITHM_H
 #define DTI_CHOOSE_ALGORITHM_H
 
+#include "sync/kernels/reduction.h"
 #include "sync/meeting/sync_state.h"
+
+struct dti_target;
 
 enum dti_algorithm {
     /* One meeting. Payloads are in the mailboxes. Each replica reads what it needs from there, or, if the
@@ -47,5 +50,21 @@ struct dti_algorithm_choice {
 struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const ditto_tuning *tuning,
                                                  const struct dti_call *call,
                                                  const struct dti_call_size *size);
+
+/* A call with all that follows from it, the team and the tuning. */
+struct dti_prepared_call {
+    /* Neither moves nor changes as long as this struct is used. */
+    const struct dti_call *call;
+
+    struct dti_call_size size;
+    struct dti_algorithm_choice choice;
+
+    /* How the elements are combined (dti_flow_reduction). */
+    struct dti_reduction reduction;
+};
+
+/* Any thread. `target` is NULL except for DTI_PATTERN_TARGET. */
+struct dti_prepared_call dti_prepare_call(const struct dti_sync *sync, const ditto_tuning *tuning,
+                                          const struct dti_call *call, const struct dti_target *target);
 
 #endif

@@ -141,10 +141,9 @@ ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_
     return status;
 }
 
-ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning,
-                                  const struct dti_call *call, const struct dti_target *target,
-                                  struct dti_deadline *deadline)
+ditto_status dti_collective(struct dti_replica *self, const struct dti_call *call,
+                            const struct dti_target *target, struct dti_deadline *deadline)
 {
-    struct dti_prepared_call prepared = dti_prepare_call(self->sync, tuning, call, target);
+    struct dti_prepared_call prepared = dti_prepare_call(self->sync, &self->sync->tuning.given, call, target);
     return dti_collective_prepared(self, &prepared, target, deadline);
 }

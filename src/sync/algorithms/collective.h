@@ -4,7 +4,7 @@
 
 #include "base/observe.h"
 #include "replicas/team/recorder.h"
-#include "sync/algorithms/prepared_call.h"
+#include "sync/algorithms/choose_algorithm.h"
 
 struct dti_arrival;
 struct dti_target;
@@ -25,18 +25,11 @@ static inline void dti_call_ends(struct dti_replica *self, const struct dti_call
     DTI_PROBE2(collective_end, self->id, call->name);
 }
 
-/* Chooses an algorithm for the call by the tuning, and executes it. Accepts all patterns but NOTHING, SLICES
- * and BLOCKS. `target` is NULL except for DTI_PATTERN_TARGET. Must be called on the replica's own thread. */
-ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning,
-                                  const struct dti_call *call, const struct dti_target *target,
-                                  struct dti_deadline *deadline);
-
-/* The same with the tuning of the team. */
-static inline ditto_status dti_collective(struct dti_replica *self, const struct dti_call *call,
-                                          const struct dti_target *target, struct dti_deadline *deadline)
-{
-    return dti_collective_tuned(self, &self->sync->tuning.given, call, target, deadline);
-}
+/* Chooses an algorithm for the call by the tuning of the team, and executes it. Accepts all patterns but
+ * NOTHING, SLICES and BLOCKS. `target` is NULL except for DTI_PATTERN_TARGET. Must be called on the replica's
+ * own thread. */
+ditto_status dti_collective(struct dti_replica *self, const struct dti_call *call,
+                            const struct dti_target *target, struct dti_deadline *deadline);
 
 /* The same for a call that has been prepared. */
 ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared_call *prepared,

@@ -13,7 +13,7 @@
 
 #include "hosts/header.h"
 #include "sync/hosts/failure_notices.h"
-#include "sync/algorithms/prepared_call.h"
+#include "sync/algorithms/choose_algorithm.h"
 
 struct dti_flow;
 struct dti_segment;

@@ -140,35 +140,14 @@ static bool round_ready(void *argument)
     return w->round != 0 && is_other_call(w, word_of(w->self->sync, w->peer, w->seq, 0));
 }
 
-/* Waits for the representative of one sibling block in one round. */
-static ditto_status await_representative(struct dti_replica *self, uint32_t peer, uint64_t word,
-                                         uint32_t round, struct dti_deadline *deadline)
+/* The wait has ended without the word that was awaited. The peer's word is `theirs`. */
+static ditto_status fail_awaited(const struct round_wait *w, uint64_t theirs)
 {
-    struct dti_team *team = self->team;
-    uint32_t seq = (uint32_t)(word >> 32);
-    struct round_wait w = { self, peer, seq, round, word };
-    if (!dti_wait(self->wait_queue, self->index, peer, &self->wait_policy, deadline, round_ready, &w))
-        return fail_late(self, seq, deadline);
-    /* The word is read again, because the peer may have come, finished the meeting and returned between two
-     * checks. */
-    uint64_t theirs = word_of(self->sync, peer, seq, round);
-    if (theirs == word)
-        return DITTO_OK;
-    if (theirs >> 32 == seq || is_other_call(&w, word_of(self->sync, peer, seq, 0)))
-        return fail_different(self, self->index < peer ? self->index : peer,
-                              self->index < peer ? peer : self->index, seq);
-    return dti_stopped(self->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
-}
-
-/* Prefetches the first mailbox of the next meeting. Peers have had its cache lines since the meeting before
- * this one. */
-static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next,
-                       const struct dti_arrival *arrival)
-{
-    struct dti_mailbox *mailbox = dti_mailbox_of(sync, self, next, 0);
-    dti_fetch_to_write(mailbox, DTI_CACHE_LINE);
-    if (arrival->next_bytes > DTI_INLINE_PAYLOAD_BYTES)
-        dti_fetch_to_write(mailbox->payload, arrival->next_bytes);
+    struct dti_replica *self = w->self;
+    if (theirs >> 32 == w->seq || is_other_call(w, word_of(self->sync, w->peer, w->seq, 0)))
+        return fail_different(self, self->index < w->peer ? self->index : w->peer,
+                              self->index < w->peer ? w->peer : self->index, w->seq);
+    return dti_stopped(self->stop) ? dti_team_stop_status(self->team) : fail_left(self, w->seq);
 }
 
 static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t word,
@@ -184,11 +163,19 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
         atomic_store_explicit(&dti_mailbox_of(sync, self->index, seq, round)->word, word,
                               memory_order_release);
         dti_wait_queue_signal(self->wait_queue, self->index);
-        /* Starts after the replica's own block, so that the watching replicas spread over the cache lines. */
+        /* Waits for the representatives of the sibling blocks. Starts after the replica's own block, so that
+         * the watching replicas spread over the cache lines. */
         for (uint32_t k = 1; k < view->count; k++) {
             uint32_t block = view->own + k < view->count ? view->own + k : view->own + k - view->count;
             uint32_t peer = dti_round_representative(view, block);
-            DTI_TRY(await_representative(self, peer, word, round, deadline));
+            struct round_wait w = { self, peer, seq, round, word };
+            if (!dti_wait(self->wait_queue, self->index, peer, &self->wait_policy, deadline, round_ready, &w))
+                return fail_late(self, seq, deadline);
+            /* The word is read again, because the peer may have come, finished the meeting and returned
+             * between two checks. */
+            uint64_t theirs = word_of(sync, peer, seq, round);
+            if (theirs != word)
+                return fail_awaited(&w, theirs);
             if (dti_is_far(sync, self->index, peer))
                 me->workspace.counters.hops_far++;
             else
@@ -197,7 +184,12 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
         if (arrival->join != NULL)
             arrival->join(self, seq, round, arrival);
     }
-    fetch_next(sync, self->index, seq + 1, arrival);
+    /* Prefetches the first mailbox of the next meeting. Peers have had its cache lines since the meeting
+     * before this one. */
+    struct dti_mailbox *next = dti_mailbox_of(sync, self->index, seq + 1, 0);
+    dti_fetch_to_write(next, DTI_CACHE_LINE);
+    if (arrival->next_bytes > DTI_INLINE_PAYLOAD_BYTES)
+        dti_fetch_to_write(next->payload, arrival->next_bytes);
     return DITTO_OK;
 }
 
@@ -306,12 +298,6 @@ static void refresh_words(struct dti_replica *self, uint32_t number)
     for (uint32_t s = 0; s < 2 * sync->most_rounds; s++)
         refresh_word(&sync->state[self->index].mailbox[s].word, number);
     dti_exchange_buffers_refresh(self, number, refresh_word);
-}
-
-/* A team that shares PUs meets by the counter, unless the call requests an implementation. */
-bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call)
-{
-    return sync->oversubscribed && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
 }
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,

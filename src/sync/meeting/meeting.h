@@ -73,10 +73,6 @@ struct dti_arrival {
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
                       struct dti_deadline *deadline, uint32_t *seq);
 
-/* Returns true if the replicas meet by counter, and false if they meet in rounds. The result is equal on all
- * replicas. */
-bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call);
-
 /* Called on the replica's own thread after a meeting. Returns DIVERGED unless all calls are equal, member by
  * member. In an all-reduce or a broadcast, returns INVALID if another replica gives the same destination as
  * this replica. Both stop the run. A meeting in rounds compares only digests, which collide once in 2^32

@@ -288,6 +288,14 @@ static inline const struct dti_call *dti_call_of(const struct dti_sync *sync, ui
     return &sync->state[replica].announcement[seq & 1].call;
 }
 
+/* Returns true if the replicas meet by counter, and false if they meet in rounds (meeting.h). The result is
+ * equal on all replicas. A team that shares PUs meets by counter, unless the call requests an
+ * implementation. */
+static inline bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call)
+{
+    return sync->oversubscribed && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
+}
+
 /* Returns zeroed memory in the replica's arena. If there is none, records NO_MEMORY and returns NULL. Must be
  * called on the replica's own thread. */
 void *dti_allocate_zeroed(struct dti_replica *r, size_t bytes);
