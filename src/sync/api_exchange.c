@@ -50,14 +50,6 @@ static uint64_t identity_of(const ditto_exchange_part *parts, size_t count)
     return hash;
 }
 
-static bool is_checked(const struct dti_checked_exchanges *checked, uint64_t identity)
-{
-    bool found = false;
-    for (int i = 0; i < DTI_CHECKED_EXCHANGES; i++)
-        found |= checked->identity[i] == identity;
-    return found;
-}
-
 ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
                             const ditto_reduce_options *options)
 {
@@ -68,7 +60,10 @@ ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *part
         DTI_TRY(dti_not_null(parts, "parts"));
     struct dti_checked_exchanges *checked = &a.replica->sync->state[a.replica->index].checked_exchanges;
     uint64_t identity = identity_of(parts, num_parts);
-    if (!is_checked(checked, identity)) {
+    bool is_checked = false;
+    for (int i = 0; i < DTI_CHECKED_EXCHANGES; i++)
+        is_checked |= checked->identity[i] == identity;
+    if (!is_checked) {
         DTI_TRY(check_parts(a.replica, parts, num_parts));
         checked->identity[checked->next++ % DTI_CHECKED_EXCHANGES] = identity;
     }

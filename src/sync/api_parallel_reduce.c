@@ -40,19 +40,6 @@ static ditto_status compute_parts(size_t first, size_t end, uint32_t device, voi
     return DITTO_OK;
 }
 
-/* Combines all contributions in the memory of the first one, in the order of dti_fold_rows. */
-static void combine(const struct reducing *r, ditto_dtype dtype, ditto_op op, size_t count)
-{
-    struct dti_fenv saved = dti_fenv_enter();
-    for (size_t half, parts = r->parts; parts > 1; parts = half) {
-        half = (parts + 1) / 2;
-        for (size_t i = 0; i + half < parts; i++)
-            dti_combine_two(dtype, op, r->partials + i * r->stride, r->partials + i * r->stride,
-                            r->partials + (i + half) * r->stride, count);
-    }
-    dti_fenv_leave(saved);
-}
-
 static ditto_status check(ditto_partial_fn function, const struct dti_loop_range *range, ditto_dtype dtype,
                           ditto_op op, size_t count, const void *result, size_t *bytes)
 {
@@ -72,16 +59,6 @@ static ditto_status check(ditto_partial_fn function, const struct dti_loop_range
     return dti_buffer_check(result, *bytes, dtype, "result");
 }
 
-/* Sets the size and number of the parts. They must not depend on the number of devices. */
-static void cut(struct reducing *r)
-{
-    size_t grains = dti_loop_range_pieces(&r->range);
-    if (grains > MOST_PARTS)
-        r->range.grain *= (grains - 1) / MOST_PARTS + 1;
-    r->parts = dti_loop_range_pieces(&r->range);
-    r->parts += r->parts == 0; /* the function is called for the empty loop */
-}
-
 ditto_status ditto_parallel_reduce(ditto_replica *self, ditto_partial_fn function, void *user, size_t begin,
                                    size_t end, size_t grain, ditto_dtype dtype, ditto_op op, size_t count,
                                    void *result)
@@ -96,7 +73,12 @@ ditto_status ditto_parallel_reduce(ditto_replica *self, ditto_partial_fn functio
     struct dti_replica *replica;
     DTI_TRY(dti_self(self, &replica));
     DTI_TRY(check(function, &r.range, dtype, op, count, result, &bytes));
-    cut(&r);
+    /* Sets the size and number of the parts. They must not depend on the number of devices. */
+    size_t grains = dti_loop_range_pieces(&r.range);
+    if (grains > MOST_PARTS)
+        r.range.grain *= (grains - 1) / MOST_PARTS + 1;
+    r.parts = dti_loop_range_pieces(&r.range);
+    r.parts += r.parts == 0; /* the function is called for the empty loop */
     r.stop = replica->stop;
     r.stride = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     if (__builtin_mul_overflow(r.parts, r.stride, &all))
@@ -109,7 +91,15 @@ ditto_status ditto_parallel_reduce(ditto_replica *self, ditto_partial_fn functio
                                                                      .range = { 0, r.parts, 1 },
                                                                      .caller = dti_public_function });
     if (status == DITTO_OK) {
-        combine(&r, dtype, op, count);
+        /* Combines all contributions in the memory of the first one, in the order of dti_fold_rows. */
+        struct dti_fenv saved = dti_fenv_enter();
+        for (size_t half, parts = r.parts; parts > 1; parts = half) {
+            half = (parts + 1) / 2;
+            for (size_t i = 0; i + half < parts; i++)
+                dti_combine_two(dtype, op, r.partials + i * r.stride, r.partials + i * r.stride,
+                                r.partials + (i + half) * r.stride, count);
+        }
+        dti_fenv_leave(saved);
         memcpy(result, memory, bytes);
     }
     if (memory != on_stack)

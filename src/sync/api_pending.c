@@ -51,13 +51,6 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     return start(&a, out);
 }
 
-/* Compares the pointer with this team's replicas and does not follow it, because the handle may belong to a
- * strategy that was destroyed. */
-static bool is_own_replica(const struct dti_team *team, const void *replica)
-{
-    return dti_team_has_replica(team, replica);
-}
-
 /* Returns the number of the operation in *number, if the handle belongs to this replica and is open. */
 static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending,
                                  uint64_t *number)
@@ -68,10 +61,10 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the handle is empty: the operation has been waited for already, or was never "
                         "started");
-    if (pending->replica != self)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the handle is another %s: this thread is replica %u and waits for its own",
-                        is_own_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);
+    if (pending->replica != self) /* not followed, because the handle may be of a destroyed strategy */
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT, "the handle is another %s: this thread is replica %u and waits for its own",
+            dti_team_has_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);
     if (pending->run != (uint32_t)dti_team_run_number(self->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle is of an earlier run: operations are waited for in the run that "

@@ -29,24 +29,6 @@ static ditto_status check_apart_from_input(const struct dti_named_buffer *out, c
     return dti_check_apart(out, &indices);
 }
 
-static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const ditto_slices *in, ditto_op op,
-                          const ditto_reduce_options *options, size_t *bytes)
-{
-    DTI_TRY(dti_arguments_begin(a, self, "ditto_all_reduce_slices", DTI_PATTERN_SLICES, options,
-                                DITTO_SLICES_MERGE | DITTO_SLICES_DENSE));
-    DTI_TRY(check_slices(in, "src", bytes));
-    DTI_TRY(dti_reduction_check(in->dtype, op));
-    if (op != DITTO_SUM && op != DITTO_MEAN)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices is not supported: use SUM or MEAN",
-                        ditto_op_name(op));
-    a->call.dtype = (uint8_t)in->dtype;
-    a->call.op = (uint8_t)op;
-    a->call.count = in->row_count;
-    a->call.element_bytes = ditto_dtype_bytes(in->dtype);
-    a->call.hash = dti_hash_word(a->call.hash, a->options.flags);
-    return DITTO_OK;
-}
-
 static ditto_status add_to_dense(struct dti_arguments *a, const ditto_slices *src, size_t src_bytes,
                                  const ditto_slices *dst)
 {
@@ -71,7 +53,18 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *sr
     struct dti_arguments a;
     size_t src_bytes, dst_bytes;
     DTI_ENTER();
-    DTI_TRY(begin(&a, self, src, op, options, &src_bytes));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_slices", DTI_PATTERN_SLICES, options,
+                                DITTO_SLICES_MERGE | DITTO_SLICES_DENSE));
+    DTI_TRY(check_slices(src, "src", &src_bytes));
+    DTI_TRY(dti_reduction_check(src->dtype, op));
+    if (op != DITTO_SUM && op != DITTO_MEAN)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices is not supported: use SUM or MEAN",
+                        ditto_op_name(op));
+    a.call.dtype = (uint8_t)src->dtype;
+    a.call.op = (uint8_t)op;
+    a.call.count = src->row_count;
+    a.call.element_bytes = ditto_dtype_bytes(src->dtype);
+    a.call.hash = dti_hash_word(a.call.hash, a.options.flags);
     DTI_TRY(dti_not_null(dst, "dst"));
     if ((a.options.flags & DITTO_SLICES_DENSE) != 0)
         return add_to_dense(&a, src, src_bytes, dst);

@@ -33,16 +33,6 @@ static ditto_status pass(const struct dti_arguments *a, void *buffer, ditto_thro
     return status == DITTO_OK ? DITTO_OK : dti_fail_function(a->replica, &a->call, status, serial);
 }
 
-static ditto_status send_result(struct dti_arguments *a, void *buffer)
-{
-    a->call.pattern = DTI_PATTERN_BROADCAST;
-    a->call.op = 0;
-    a->call.src = buffer;
-    a->call.dst = buffer;
-    a->deadline = dti_replica_deadline(a->replica, a->options.timeout_ms);
-    return dti_collective(a->replica, &a->call, NULL, &a->deadline);
-}
-
 ditto_status ditto_all_reduce_through(ditto_replica *self, const void *src, void *dst, size_t count,
                                       ditto_dtype dtype, ditto_op op, ditto_through_fn through, void *user,
                                       const ditto_reduce_options *options)
@@ -61,5 +51,10 @@ ditto_status ditto_all_reduce_through(ditto_replica *self, const void *src, void
     DTI_TRY(dti_collective(a.replica, &a.call, NULL, &a.deadline));
     if (a.replica->id == 0)
         DTI_TRY(pass(&a, dst, through, user));
-    return send_result(&a, dst);
+    a.call.pattern = DTI_PATTERN_BROADCAST;
+    a.call.op = 0;
+    a.call.src = dst;
+    a.call.dst = dst;
+    a.deadline = dti_replica_deadline(a.replica, a.options.timeout_ms);
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }

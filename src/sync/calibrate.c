@@ -151,13 +151,6 @@ struct attempt {
     size_t small_bytes, hierarchical_bytes;
 };
 
-/* Reads one word of every line, as a user would, so that lines that others have written are fetched. */
-static void read_lines(const void *data, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += DTI_CACHE_LINE)
-        (void)*(const volatile float *)(const void *)((const char *)data + at);
-}
-
 /* Executes the operation `times` times, in place and out of place by turns. */
 static ditto_status repeat(struct dti_replica *self, const struct trial *trial, float *data,
                            const struct attempt *attempt, uint32_t times)
@@ -180,7 +173,10 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
         memset(data, 0, attempt->bytes);
         struct dti_prepared_call prepared = dti_prepare_call(self->sync, &tuning, &call, NULL);
         DTI_TRY(dti_collective_prepared(self, &prepared, NULL, &deadline));
-        read_lines(call.dst, attempt->bytes);
+        /* Reads one word of every line, as a user would, so that lines that others have written are
+         * fetched. */
+        for (size_t at = 0; at < attempt->bytes; at += DTI_CACHE_LINE)
+            (void)*(const volatile float *)(const void *)((const char *)call.dst + at);
     }
     return DITTO_OK;
 }

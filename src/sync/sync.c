@@ -37,13 +37,6 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
     return DITTO_OK;
 }
 
-/* Also of a part of which only some rounds have been made. */
-static void free_route(struct dti_replica *r, struct dti_rounds_view *route)
-{
-    for (uint32_t round = 0; round < route->rounds; round++)
-        dti_arena_free_remote(r->arena, (void *)route->view[round].representative);
-}
-
 /* Runs on each replica's own thread, so that its mailboxes and scratch memory are on its node. */
 static ditto_status allocate_state(struct dti_replica *r, void *argument)
 {
@@ -74,7 +67,8 @@ static void free_state(struct dti_replica *r, struct dti_sync *sync)
     dti_arena_free_remote(r->arena, state->partials);
     dti_workspace_free(r, &state->workspace);
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
-        free_route(r, &state->route[i]);
+        for (uint32_t round = 0; round < state->route[i].rounds; round++)
+            dti_arena_free_remote(r->arena, (void *)state->route[i].view[round].representative);
     dti_exchange_buffers_free(r, sync);
     dti_helper_work_free(r, sync);
     dti_arena_free_remote(r->arena, state->pending);

@@ -67,12 +67,15 @@ static ditto_status call_function_outside(const struct dti_block_row *r, size_t 
     return dti_team_stop_status(r->self->team);
 }
 
-/* Copies elements [first, end) of the row from the replicas that have them, or computes them. */
-static void collect(struct dti_block_row *r, size_t first, size_t end, char *out)
+static void sum_block(struct dti_block_row *r, size_t block, void *sum)
 {
-    size_t bytes = r->reduction.element_bytes;
+    char *elements = r->self->sync->state[r->self->index].workspace.scratch, *wide = elements + BLOCK_BYTES;
+    size_t total = r->start[r->n], first = block * DITTO_BLOCK_ELEMENTS;
+    size_t end = total - first < DITTO_BLOCK_ELEMENTS ? total : first + DITTO_BLOCK_ELEMENTS;
+    size_t bytes = r->reduction.element_bytes, count = end - first;
     uint32_t i = 0;
-    while (first < end && r->status == DITTO_OK) {
+    /* Copies elements [first, end) of the row from the replicas that have them, or computes them. */
+    for (char *out = elements; first < end && r->status == DITTO_OK;) {
         while (r->start[i + 1] <= first)
             i++;
         size_t upto = r->start[i + 1] < end ? r->start[i + 1] : end;
@@ -83,21 +86,13 @@ static void collect(struct dti_block_row *r, size_t first, size_t end, char *out
         out += (upto - first) * bytes;
         first = upto;
     }
-}
-
-static void sum_block(struct dti_block_row *r, size_t block, void *sum)
-{
-    char *elements = r->self->sync->state[r->self->index].workspace.scratch, *wide = elements + BLOCK_BYTES;
-    size_t total = r->start[r->n], first = block * DITTO_BLOCK_ELEMENTS;
-    size_t end = total - first < DITTO_BLOCK_ELEMENTS ? total : first + DITTO_BLOCK_ELEMENTS;
-    collect(r, first, end, elements);
     if (r->status != DITTO_OK)
         return;
     if (r->reduction.kernel->widen != NULL) {
-        r->reduction.kernel->widen(wide, elements, end - first);
+        r->reduction.kernel->widen(wide, elements, count);
         elements = wide;
     }
-    dti_fold_rows(r->reduction.kernel, elements, end - first, 1, r->reduction.accumulator_bytes);
+    dti_fold_rows(r->reduction.kernel, elements, count, 1, r->reduction.accumulator_bytes);
     memcpy(sum, elements, r->reduction.accumulator_bytes);
 }
 

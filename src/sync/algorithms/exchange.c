@@ -343,24 +343,17 @@ static void begin_blocks(struct block_walk *walk, struct exchange_range *range)
     walk->more = dti_flow_begin(&walk->flow, &walk->segment);
 }
 
-/* Finds which elements [*first, *end) of the present segment belong to the exchange range. */
-static void range_of(const struct block_walk *walk, size_t *first, size_t *end)
-{
-    size_t grain = dti_flow_grain(&walk->flow), grains = dti_flow_grains(&walk->flow, &walk->segment);
-    size_t from = walk->from > walk->base ? walk->from - walk->base : 0,
-           to = walk->to > walk->base ? walk->to - walk->base : 0;
-    *first = from < grains ? from * grain : walk->segment.count;
-    *end = to < grains ? to * grain : walk->segment.count;
-}
-
 /* Sets *b to the next block. Returns false if the exchange range has no more blocks. */
 static bool next_block(struct block_walk *walk, struct exchange_range *range, struct block *b)
 {
     for (; walk->more; walk->base += dti_flow_grains(&walk->flow, &walk->segment),
                        walk->more = dti_flow_next(&walk->flow, &walk->segment), walk->at = 0) {
-        size_t first, end, grain = dti_flow_grain(&walk->flow);
-        range_of(walk, &first, &end);
-        first += walk->at;
+        size_t grain = dti_flow_grain(&walk->flow), grains = dti_flow_grains(&walk->flow, &walk->segment);
+        size_t from = walk->from > walk->base ? walk->from - walk->base : 0,
+               to = walk->to > walk->base ? walk->to - walk->base : 0;
+        /* The elements [first, end) of the present segment belong to the exchange range. */
+        size_t first = (from < grains ? from * grain : walk->segment.count) + walk->at,
+               end = to < grains ? to * grain : walk->segment.count;
         if (first >= end)
             continue;
         size_t step = walk->block_bytes / walk->flow.reduction.accumulator_bytes;
@@ -371,25 +364,6 @@ static bool next_block(struct block_walk *walk, struct exchange_range *range, st
         return true;
     }
     return false;
-}
-
-static ditto_status go_through(struct exchange_range *range)
-{
-    struct block_walk ahead;
-    struct block now, next;
-    begin_blocks(&ahead, range);
-    bool more = next_block(&ahead, range, &now);
-    if (more)
-        DTI_TRY(combine_own(range, &now));
-    while (more) {
-        DTI_TRY(combine_piece(range, &now));
-        more = next_block(&ahead, range, &next);
-        if (more)
-            DTI_TRY(combine_own(range, &next));
-        DTI_TRY(write_block(range, &now));
-        now = next;
-    }
-    return DITTO_OK;
 }
 
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
@@ -406,7 +380,20 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
     for (range.index = flow->self->index - g->start[range.group]; range.index < g->ranges;
          range.index += dti_groups_size(g, range.group)) {
         range.blocks = 0;
-        DTI_TRY(go_through(&range));
+        struct block_walk ahead;
+        struct block now, next;
+        begin_blocks(&ahead, &range);
+        bool more = next_block(&ahead, &range, &now);
+        if (more)
+            DTI_TRY(combine_own(&range, &now));
+        while (more) {
+            DTI_TRY(combine_piece(&range, &now));
+            more = next_block(&ahead, &range, &next);
+            if (more)
+                DTI_TRY(combine_own(&range, &next));
+            DTI_TRY(write_block(&range, &now));
+            now = next;
+        }
     }
     return DITTO_OK;
 }

@@ -97,14 +97,6 @@ static const struct head *head_of(const struct dti_replica *self, uint32_t repli
     return (const struct head *)(const void *)payload_of(self, replica, seq);
 }
 
-static bool all_fit(const struct dti_replica *self, uint32_t seq)
-{
-    bool fit = true;
-    for (uint32_t i = 0; i < self->num_replicas; i++)
-        fit &= head_of(self, i, seq)->fits != 0;
-    return fit;
-}
-
 /* Stops the run, because the partner's part is not what `part` expects. `found` is NULL if there is none. */
 static ditto_status fail_part(struct dti_replica *self, const ditto_exchange_part *part,
                               const struct entry *found)
@@ -187,7 +179,10 @@ static ditto_status exchange(struct dti_replica *self, const struct dti_call *ca
     uint32_t seq, second_seq;
     arrival.next_bytes = arrival.payload_bytes;
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
-    if (all_fit(self, seq)) {
+    bool all_fit = true;
+    for (uint32_t i = 0; i < self->num_replicas; i++)
+        all_fit &= head_of(self, i, seq)->fits != 0;
+    if (all_fit) {
         ditto_status status = take_from_mailboxes(self, list, seq);
         return status == DITTO_OK ? status : dti_leave_collective(self, status);
     }

@@ -55,23 +55,16 @@ static void move(const struct walk *w, size_t first, size_t end)
     }
 }
 
-/* Returns the kernel if results need no division and are written with ordinary stores, and NULL otherwise. */
-static const struct dti_kernel *plain_kernel(const struct dti_flow *flow)
-{
-    const struct dti_kernel *kernel = flow->reduction.kernel;
-    return kernel != NULL && kernel->divide == NULL && !flow->streams ? kernel : NULL;
-}
-
 /* Combines two sources into two destinations in one pass, if there is no other work on the elements. Returns
  * false if this is not possible. If the first destination is also a source, as in a call in place, the
  * destinations are not prefetched, because they are read anyway. */
 static bool combine_pair(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
-    const struct dti_kernel *kernel = plain_kernel(flow);
+    const struct dti_kernel *kernel = flow->reduction.kernel;
     size_t element = flow->reduction.element_bytes, chunk = PAIR_CHUNK_BYTES / element;
     const struct dti_workspace *workspace = flow->workspace;
-    if (w->sources != 2 || w->destinations != 2 || kernel == NULL)
+    if (w->sources != 2 || w->destinations != 2 || kernel == NULL || kernel->divide != NULL || flow->streams)
         return false;
     bool fetches = !is_a_source(w, workspace->destination[0]);
     for (size_t at = first; at < end; at += chunk) {

@@ -77,19 +77,13 @@ static void copy_values(struct slices_reduction *g, const char *from, size_t cou
     }
 }
 
-static ditto_status check_indices(const struct slices_reduction *g)
-{
-    for (uint32_t r = 0; r < g->n; r++)
-        for (size_t k = 0; k < g->of[r]->in.rows; k++)
-            DTI_TRY(check_index(g, r, k, g->of[r]->in.indices[k]));
-    return DITTO_OK;
-}
-
 static ditto_status concatenate(struct slices_reduction *g)
 {
     ditto_slices *out = g->own_slices->out;
     size_t row = 0;
-    DTI_TRY(check_indices(g));
+    for (uint32_t i = 0; i < g->n; i++)
+        for (size_t k = 0; k < g->of[i]->in.rows; k++)
+            DTI_TRY(check_index(g, i, k, g->of[i]->in.indices[k]));
     DTI_TRY(check_capacities(g, g->total));
     for (uint32_t r = 0; r < g->n; r++) {
         const ditto_slices *in = &g->of[r]->in;
@@ -122,16 +116,6 @@ static ditto_status sort_rows(struct slices_reduction *g)
     return DITTO_OK;
 }
 
-/* Combines elements [at, at + count) of the rows [first, end). Stores accumulators in `out`. */
-static void merge_tile(struct slices_reduction *g, size_t first, size_t end, size_t at, size_t count,
-                       char *out, char *scratch)
-{
-    struct dti_reduction *r = &g->reduction;
-    dti_indexed_rows_fold(r, g->indexed + first, end - first, at, count, g->value, out, scratch);
-    if (r->kernel->divide != NULL)
-        r->kernel->divide(out, count, g->self->all_replicas);
-}
-
 /* Writes a sum to a row. If the result is dense, the old elements of the row are added. Rounds once. */
 static void put_tile(const struct slices_reduction *g, char *sum, size_t count, char *to)
 {
@@ -153,7 +137,8 @@ static void put_tile(const struct slices_reduction *g, char *sum, size_t count, 
 static ditto_status merge(struct slices_reduction *g)
 {
     char *tile = g->self->sync->state[g->self->index].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
-    size_t chunk = DTI_MERGE_TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
+    struct dti_reduction *r = &g->reduction;
+    size_t chunk = DTI_MERGE_TILE_BYTES / r->accumulator_bytes, row = 0;
     DTI_TRY(sort_rows(g));
     DTI_TRY(check_capacities(g, g->own_slices->out != NULL ? dti_indexed_rows_distinct(g->indexed, g->total)
                                                            : 0));
@@ -164,8 +149,10 @@ static ditto_status merge(struct slices_reduction *g)
                    target * g->row_bytes;
         for (size_t at = 0; at < g->row_count; at += chunk) {
             size_t count = g->row_count - at < chunk ? g->row_count - at : chunk;
-            merge_tile(g, first, end, at, count, tile, scratch);
-            put_tile(g, tile, count, to + at * g->reduction.element_bytes);
+            dti_indexed_rows_fold(r, g->indexed + first, end - first, at, count, g->value, tile, scratch);
+            if (r->kernel->divide != NULL)
+                r->kernel->divide(tile, count, g->self->all_replicas);
+            put_tile(g, tile, count, to + at * r->element_bytes);
         }
         if (g->own_slices->out != NULL)
             g->own_slices->out->indices[row] = g->indexed[first].index;

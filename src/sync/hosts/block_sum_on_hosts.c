@@ -118,18 +118,6 @@ static ditto_status drive_sums(const struct dti_hosts_call *c)
     return status;
 }
 
-static void find_sums(const struct dti_hosts_call *c, const struct summing *s)
-{
-    struct dti_span part[DTI_BLOCK_PARTS];
-    for (uint32_t h = 0; h < dti_hosts_count(c->hosts); h++) {
-        const unsigned char *at = c->hosts->gathered[h].data;
-        for (uint32_t i = c->hosts->ranges.start[h]; i < c->hosts->ranges.start[h + 1]; i++) {
-            s->sums[i] = at;
-            at += dti_block_row_subtrees(s->row, i, part) * s->row->reduction.accumulator_bytes;
-        }
-    }
-}
-
 static const unsigned char *sums_of(void *context, const struct dti_block_row *r, uint32_t replica,
                                     uint32_t parts)
 {
@@ -165,7 +153,14 @@ static ditto_status sum(const struct dti_hosts_call *c, struct summing *s, size_
     DTI_TRY(dti_hosts_meet(c));
     DTI_TRY(drive(c, drive_sums));
     DTI_TRY(dti_hosts_meet(c));
-    find_sums(c, s);
+    struct dti_span part[DTI_BLOCK_PARTS];
+    for (uint32_t h = 0; h < dti_hosts_count(c->hosts); h++) {
+        const unsigned char *at = c->hosts->gathered[h].data;
+        for (uint32_t i = c->hosts->ranges.start[h]; i < c->hosts->ranges.start[h + 1]; i++) {
+            s->sums[i] = at;
+            at += dti_block_row_subtrees(s->row, i, part) * s->row->reduction.accumulator_bytes;
+        }
+    }
     dti_block_row_finish(s->row, sums_of, s, c->call->dst);
     return dti_hosts_meet(c);
 }

@@ -18,15 +18,6 @@ struct gathering {
     const struct dti_gathered *out;
 };
 
-static void describe(const struct dti_cross_request *r, char *buffer, size_t size)
-{
-    struct dti_text text = { buffer, size, 0 };
-    dti_text_add(&text, "%s", r->name);
-    if (r->object != NULL)
-        dti_text_add(&text, " of \"%s\"", r->object);
-    dti_text_add(&text, " (checksum of the arguments %08x)", (uint32_t)(r->digest ^ r->digest >> 32));
-}
-
 static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
 {
     const struct dti_cross_request *r = g->request;
@@ -46,7 +37,11 @@ static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
     /* In a merge function, the end of the run finds out. */
     if (verdict == DTI_HEADERS_EQUAL && g->first == NULL)
         verdict = dti_headers_confirm(hosts->cluster);
-    describe(r, call, sizeof call);
+    struct dti_text text = { call, sizeof call, 0 };
+    dti_text_add(&text, "%s", r->name);
+    if (r->object != NULL)
+        dti_text_add(&text, " of \"%s\"", r->object);
+    dti_text_add(&text, " (checksum of the arguments %08x)", (uint32_t)(r->digest ^ r->digest >> 32));
     return verdict == DTI_HEADERS_LATE ? dti_hosts_record_late(hosts, late, call)
                                        : dti_hosts_record(hosts, verdict, call);
 }

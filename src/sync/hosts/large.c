@@ -189,17 +189,6 @@ static unsigned char *results_of(const struct large *l, const struct hosts_block
     return l->buffers->results[b->number % 2] + b->results[host];
 }
 
-/* Finds the offsets of a block whose pieces are known. */
-static void lay_out(const struct large *l, struct hosts_block *b)
-{
-    b->partials[0] = b->incoming[0] = b->results[0] = 0;
-    for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
-        b->partials[h + 1] = b->partials[h] + partials_bytes(l, b, l->own, h);
-        b->incoming[h + 1] = b->incoming[h] + (h != l->own ? partials_bytes(l, b, h, l->own) : 0);
-        b->results[h + 1] = b->results[h] + results_bytes(l, b, b->pieces, h);
-    }
-}
-
 /* -- walking over blocks -- */
 
 /* The bytes of a host's slice of a block that all hosts finish together, which are whole cache lines. */
@@ -247,7 +236,13 @@ static bool next_block(struct hosts_walk *w)
         w->more = dti_flow_next(&w->ahead, &w->segment);
         w->at = 0;
     }
-    lay_out(&w->l, b);
+    /* Finds the offsets of a block whose pieces are known. */
+    b->partials[0] = b->incoming[0] = b->results[0] = 0;
+    for (uint32_t h = 0; h < dti_hosts_count(w->l.hosts); h++) {
+        b->partials[h + 1] = b->partials[h] + partials_bytes(&w->l, b, w->l.own, h);
+        b->incoming[h + 1] = b->incoming[h] + (h != w->l.own ? partials_bytes(&w->l, b, h, w->l.own) : 0);
+        b->results[h + 1] = b->results[h] + results_bytes(&w->l, b, b->pieces, h);
+    }
     w->blocks += b->pieces != 0;
     return b->pieces != 0;
 }
@@ -665,27 +660,6 @@ static ditto_status drive(struct hosts_walk *w, const struct hosts_block *b,
     return dti_hosts_meet(w->l.c);
 }
 
-static ditto_status go_through(struct hosts_walk *w)
-{
-    bool more = next_block(w);
-    if (!more)
-        return DITTO_OK;
-    DTI_TRY(perform(&w->l, step_a, &w->block[0]));
-    DTI_TRY(drive(w, &w->block[0], drive_first));
-    for (uint32_t number = 0; more; number++) {
-        const struct hosts_block *now = &w->block[number % 2];
-        w->block[(number + 1) % 2].pieces = 0;
-        more = next_block(w);
-        if (more)
-            DTI_TRY(perform(&w->l, step_a, &w->block[(number + 1) % 2]));
-        DTI_TRY(drive(w, now, drive_before_b));
-        DTI_TRY(perform(&w->l, step_b, now));
-        DTI_TRY(drive(w, now, drive_after_b));
-        DTI_TRY(perform(&w->l, step_c, now));
-    }
-    return DITTO_OK;
-}
-
 ditto_status dti_hosts_large(const struct dti_hosts_call *given)
 {
     struct dti_hosts_call c = *given;
@@ -709,6 +683,21 @@ ditto_status dti_hosts_large(const struct dti_hosts_call *given)
         DTI_TRY(dti_hosts_meet(&c));
     w.l.buffers = c.hosts->large;
     w.more = dti_flow_begin(&w.ahead, &w.segment);
-    DTI_TRY(go_through(&w));
+    bool more = next_block(&w);
+    if (more) {
+        DTI_TRY(perform(&w.l, step_a, &w.block[0]));
+        DTI_TRY(drive(&w, &w.block[0], drive_first));
+    }
+    for (uint32_t number = 0; more; number++) {
+        const struct hosts_block *now = &w.block[number % 2];
+        w.block[(number + 1) % 2].pieces = 0;
+        more = next_block(&w);
+        if (more)
+            DTI_TRY(perform(&w.l, step_a, &w.block[(number + 1) % 2]));
+        DTI_TRY(drive(&w, now, drive_before_b));
+        DTI_TRY(perform(&w.l, step_b, now));
+        DTI_TRY(drive(&w, now, drive_after_b));
+        DTI_TRY(perform(&w.l, step_c, now));
+    }
     return started ? DITTO_OK : dti_hosts_meet(&c);
 }

@@ -27,20 +27,6 @@ static ditto_status exchange(struct dti_hosts *hosts, const struct dti_measured_
     return dti_hosts_exchange(hosts, &intent);
 }
 
-/* The fastest counts: the others were disturbed, or waited for a host that was late. */
-static ditto_status measure_headers(struct dti_hosts *hosts, struct dti_measured_host *out)
-{
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < EXCHANGES; i++) {
-        uint64_t begin = dti_now_ns();
-        DTI_TRY(exchange(hosts, NULL));
-        uint64_t took = dti_now_ns() - begin;
-        least = took < least ? took : least;
-    }
-    out->header_us = (float)((double)least / 1000);
-    return DITTO_OK;
-}
-
 ditto_status dti_hosts_prepare_measuring(struct dti_hosts *hosts)
 {
     ditto_cluster *cluster = hosts->cluster;
@@ -71,9 +57,22 @@ static ditto_status pass_on(struct dti_hosts *hosts)
                                        : dti_hosts_record(hosts, verdict, "ditto_strategy_create");
 }
 
-static ditto_status measure_data(struct dti_hosts *hosts, struct dti_measured_host *out)
+ditto_status dti_hosts_measure(struct dti_hosts *hosts)
 {
+    struct dti_measured_host own = { 0 };
+    /* Also if an error has ended the measuring on some hosts before, which then have no result. */
+    if (hosts->is_measured)
+        return DITTO_OK;
+    /* The fastest counts: the others were disturbed, or waited for a host that was late. */
     uint64_t least = UINT64_MAX;
+    for (int i = 0; i < EXCHANGES; i++) {
+        uint64_t begin = dti_now_ns();
+        DTI_TRY(exchange(hosts, NULL));
+        uint64_t took = dti_now_ns() - begin;
+        least = took < least ? took : least;
+    }
+    own.header_us = (float)((double)least / 1000);
+    least = UINT64_MAX;
     for (int i = 0; i < MESSAGES; i++) {
         DTI_TRY(exchange(hosts, NULL)); /* all begin together */
         uint64_t begin = dti_now_ns();
@@ -82,18 +81,7 @@ static ditto_status measure_data(struct dti_hosts *hosts, struct dti_measured_ho
         uint64_t took = dti_now_ns() - begin;
         least = took < least ? took : least;
     }
-    out->mb_per_s = (float)((double)MESSAGE_BYTES * 1000 / (double)(least + 1));
-    return DITTO_OK;
-}
-
-ditto_status dti_hosts_measure(struct dti_hosts *hosts)
-{
-    struct dti_measured_host own = { 0 };
-    /* Also if an error has ended the measuring on some hosts before, which then have no result. */
-    if (hosts->is_measured)
-        return DITTO_OK;
-    DTI_TRY(measure_headers(hosts, &own));
-    DTI_TRY(measure_data(hosts, &own));
+    own.mb_per_s = (float)((double)MESSAGE_BYTES * 1000 / (double)(least + 1));
     DTI_TRY(exchange(hosts, &own));
     for (uint32_t h = 0; h < dti_hosts_count(hosts); h++)
         memcpy(&hosts->measured[h], dti_header_in(hosts->cluster, h), sizeof own);

@@ -77,31 +77,6 @@ static ditto_status driven_slices(const struct dti_hosts_call *c)
     return status;
 }
 
-/* Finds the slices of all replicas in what the hosts have given. `own` are those of this replica. */
-static void unpack(const struct dti_hosts *hosts, const struct gathering_slices *s, const ditto_slices *own,
-                   struct dti_slices *slices, const struct dti_slices **of)
-{
-    for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
-        uint32_t first = hosts->ranges.start[h], n = hosts->ranges.start[h + 1] - first;
-        const unsigned char *indices = s->all[h].data + n * sizeof(struct slices_entry), *values = indices;
-        struct slices_entry entry;
-        for (uint32_t i = 0; i < n; i++) {
-            memcpy(&entry, s->all[h].data + i * sizeof entry, sizeof entry);
-            values += entry.rows * sizeof(int64_t);
-        }
-        for (uint32_t i = 0; i < n; i++) {
-            memcpy(&entry, s->all[h].data + i * sizeof entry, sizeof entry);
-            slices[first + i] = (struct dti_slices){ .in = *own, .capacity = entry.capacity };
-            slices[first + i].in.indices = (int64_t *)(uintptr_t)indices;
-            slices[first + i].in.values = (void *)(uintptr_t)values;
-            slices[first + i].in.rows = entry.rows;
-            of[first + i] = &slices[first + i];
-            indices += entry.rows * sizeof(int64_t);
-            values += entry.rows * s->row_bytes;
-        }
-    }
-}
-
 /* Calls `use` with the slices of all replicas, for which `memory` has room. */
 static ditto_status gather_and_use(struct dti_replica *self, const struct dti_call *call, void *memory,
                                    dti_slices_use *use, void *context, struct dti_deadline *deadline)
@@ -120,7 +95,26 @@ static ditto_status gather_and_use(struct dti_replica *self, const struct dti_ca
     DTI_TRY(dti_hosts_drive(&c, driven_slices));
     DTI_TRY(dti_hosts_meet(&c));
     s.all = c.hosts->gathered;
-    unpack(c.hosts, &s, &own->in, slices, of);
+    /* Finds the slices of all replicas in what the hosts have given. `own` are those of this replica. */
+    for (uint32_t h = 0; h < dti_hosts_count(c.hosts); h++) {
+        uint32_t first = c.hosts->ranges.start[h], n = c.hosts->ranges.start[h + 1] - first;
+        const unsigned char *indices = s.all[h].data + n * sizeof(struct slices_entry), *values = indices;
+        struct slices_entry entry;
+        for (uint32_t i = 0; i < n; i++) {
+            memcpy(&entry, s.all[h].data + i * sizeof entry, sizeof entry);
+            values += entry.rows * sizeof(int64_t);
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            memcpy(&entry, s.all[h].data + i * sizeof entry, sizeof entry);
+            slices[first + i] = (struct dti_slices){ .in = own->in, .capacity = entry.capacity };
+            slices[first + i].in.indices = (int64_t *)(uintptr_t)indices;
+            slices[first + i].in.values = (void *)(uintptr_t)values;
+            slices[first + i].in.rows = entry.rows;
+            of[first + i] = &slices[first + i];
+            indices += entry.rows * sizeof(int64_t);
+            values += entry.rows * s.row_bytes;
+        }
+    }
     ditto_status status = use(context, of, self->all_replicas);
     if (status != DITTO_OK) {
         dti_replica_stop(self);

@@ -63,12 +63,6 @@ static bool caller_drives(const struct dti_sync *sync)
     return dti_team_options(sync->team)->caller_waits;
 }
 
-static struct dti_worker replica_worker(struct dti_replica *self)
-{
-    struct dti_workspace *workspace = &self->sync->state[self->index].workspace;
-    return (struct dti_worker){ self, self->sync, workspace, self->index };
-}
-
 /* A caller that only waits works in the name of the first replica of this host. */
 static struct dti_worker driving_worker(struct dti_sync *sync)
 {
@@ -203,7 +197,7 @@ static void help(struct dti_replica *self)
     struct dti_started *s = self->sync->started;
     if (!dti_has_shares(&s->step) || !dti_access_begin(self))
         return;
-    struct dti_worker worker = replica_worker(self);
+    struct dti_worker worker = { self, self->sync, &self->sync->state[self->index].workspace, self->index };
     dti_take_shares(&s->step, &worker);
     dti_access_end(self);
 }

@@ -46,24 +46,6 @@ void dti_pending_renew(struct dti_replica_state *state)
 
 /* -- working on an operation -- */
 
-static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
-{
-    struct dti_sync *sync = self->sync;
-    const struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->index, number);
-    struct dti_flow flow = { .self = self,
-                             .sync = sync,
-                             .me = &sync->state[self->index],
-                             .workspace = &sync->state[self->index].workspace,
-                             .call = &operation->call,
-                             .target = operation->target,
-                             .pending_number = number,
-                             .from_mailboxes = operation->small,
-                             .own_payload = operation->call.src,
-                             .payload_bytes = operation->bytes };
-    flow.reduction = dti_flow_reduction(sync, flow.call);
-    return flow;
-}
-
 /* Combines a small all-reduce of two replicas without a flow. Returns false if the operation is of another
  * kind. */
 static bool combine_pair(struct dti_replica *self, uint64_t number)
@@ -80,13 +62,6 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
     kernel->combine(call->dst, self->index == 0 ? call->src : theirs, self->index == 0 ? theirs : call->src,
                     call->count);
     return true;
-}
-
-static uint32_t pieces_of(const struct dti_flow *flow)
-{
-    struct dti_call_size size = dti_call_size_of(flow->call, flow->sync->num_replicas);
-    size_t pieces = size.all / flow->sync->num_replicas / PIECE_BYTES;
-    return pieces < 1 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : (uint32_t)pieces;
 }
 
 /* Claims pieces of one share and works on them until none is left. This replica has access (access.h). */
@@ -124,18 +99,31 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 /* Works on a ready operation as far as possible. Returns true if this replica's result is complete. */
 static bool work_on(struct dti_replica *self, uint64_t number)
 {
+    struct dti_sync *sync = self->sync;
+    const struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->index, number);
     uint32_t n = self->num_replicas;
-    if (self->sync->hosts != NULL)
+    if (sync->hosts != NULL)
         return dti_started_work_on(self, number);
-    if (dti_pending_operation_of(self->sync, self->index, number)->small && combine_pair(self, number))
+    if (operation->small && combine_pair(self, number))
         return true;
-    struct dti_flow flow = flow_of(self, number);
+    struct dti_flow flow = { .self = self,
+                             .sync = sync,
+                             .me = &sync->state[self->index],
+                             .workspace = &sync->state[self->index].workspace,
+                             .call = &operation->call,
+                             .target = operation->target,
+                             .pending_number = number,
+                             .from_mailboxes = operation->small,
+                             .own_payload = operation->call.src,
+                             .payload_bytes = operation->bytes,
+                             .reduction = dti_flow_reduction(sync, &operation->call) };
     if (flow.from_mailboxes) {
         dti_flow_whole(&flow, self->index, self->index + 1);
         return true;
     }
-    uint32_t pieces = pieces_of(&flow);
-    flow.streams = dti_call_size_of(flow.call, n).all >= self->sync->tuning.given.stream_bytes;
+    size_t all_bytes = dti_call_size_of(flow.call, n).all, share = all_bytes / n / PIECE_BYTES;
+    uint32_t pieces = share < 1 ? 1 : share > MOST_PIECES ? MOST_PIECES : (uint32_t)share;
+    flow.streams = all_bytes >= sync->tuning.given.stream_bytes;
     if (!dti_access_begin(self))
         return false;
     for (uint32_t k = 0; k < n; k++)

@@ -112,25 +112,6 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
                                             : dti_fail_late(self, deadline, description, awaited));
 }
 
-/* Prefetches the word, and the payload, of the next operation's entry. Peers have had the cache lines since
- * the entry was used last. The next payload is likely to have the same size as this one. */
-static void fetch_next(const struct dti_replica *self, size_t bytes)
-{
-    const struct dti_sync *sync = self->sync;
-    uint64_t next = dti_replica_state_of(self)->started + 1;
-    dti_fetch_to_write(dti_pending_operation_of(sync, self->index, next), DTI_CACHE_LINE);
-    if (bytes > DTI_INLINE_PAYLOAD_BYTES)
-        dti_fetch_to_write(dti_pending_payload(sync, self->index, next, bytes), bytes);
-}
-
-static void open_operation(struct dti_replica_state *me, uint64_t number, const char *name)
-{
-    me->pending->open[number % DITTO_MAX_PENDING].number = number;
-    me->pending->open[number % DITTO_MAX_PENDING].name = name;
-    me->pending->num_open++;
-    dti_finish_call(me);
-}
-
 static ditto_status start(struct dti_replica *self, const struct dti_call *call,
                           const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
@@ -177,8 +158,15 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     me->started = number;
     if (sync->hosts != NULL)
         dti_started_announced(self, number);
-    fetch_next(self, small ? size.own : 0);
-    open_operation(me, number, call->name);
+    /* Prefetches the word, and the payload, of the next operation's entry. Peers have had the cache lines
+     * since the entry was used last. The next payload is likely to have the same size as this one. */
+    dti_fetch_to_write(dti_pending_operation_of(sync, self->index, number + 1), DTI_CACHE_LINE);
+    if (small && size.own > DTI_INLINE_PAYLOAD_BYTES)
+        dti_fetch_to_write(dti_pending_payload(sync, self->index, number + 1, size.own), size.own);
+    me->pending->open[number % DITTO_MAX_PENDING].number = number;
+    me->pending->open[number % DITTO_MAX_PENDING].name = call->name;
+    me->pending->num_open++;
+    dti_finish_call(me);
     *out = number;
     return DITTO_OK;
 }

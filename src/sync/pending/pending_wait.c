@@ -156,17 +156,6 @@ static ditto_status consume(struct dti_replica *self, uint64_t number, struct dt
                : dti_leave_collective(self, fail_late(self, me->consumed + 1, deadline));
 }
 
-static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
-{
-    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
-    ditto_status status = consume(self, number, deadline);
-    if (status == DITTO_OK) {
-        ring->open[number % DITTO_MAX_PENDING].number = 0;
-        ring->num_open--;
-    }
-    return status;
-}
-
 ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadline *deadline)
 {
     const struct dti_replica_state *me = dti_replica_state_of(self);
@@ -182,8 +171,13 @@ ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadlin
 
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
+    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, deadline != NULL ? "ditto_wait" : "ditto_test");
-    ditto_status status = wait_for(self, number, deadline);
+    ditto_status status = consume(self, number, deadline);
+    if (status == DITTO_OK) {
+        ring->open[number % DITTO_MAX_PENDING].number = 0;
+        ring->num_open--;
+    }
     dti_trace_end(self, 0);
     return status;
 }

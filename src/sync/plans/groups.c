@@ -1,31 +1,18 @@
 /* src/sync/plans/groups.c - divides replicas into groups. Pure. */
 #include "sync/plans/groups.h"
 
-#include <stdbool.h>
-
-static bool begins(const struct dti_machine_shape *shape, uint32_t i, int distance, uint32_t near)
-{
-    return i == 0 || (near != 0 ? i % near == 0 : shape->border[i] >= distance);
-}
-
-/* Returns the farthest distance that occurs, but at least DTI_DISTANCE_NODE. The borders of this distance
- * divide the row into groups. */
-static int farthest_border(const struct dti_machine_shape *shape)
-{
-    int farthest = DTI_DISTANCE_NODE;
-    for (uint32_t i = 1; i < shape->n; i++)
-        farthest = shape->border[i] > farthest ? shape->border[i] : farthest;
-    return farthest;
-}
-
 void dti_groups_make(const struct dti_machine_shape *shape, const struct dti_tree *tree, uint32_t near,
                      struct dti_groups *out)
 {
-    int distance = farthest_border(shape);
+    /* The farthest distance that occurs, but at least DTI_DISTANCE_NODE. The borders of this distance divide
+     * the row into groups. */
+    int distance = DTI_DISTANCE_NODE;
     struct dti_span parts[DTI_TREE_PARTS];
+    for (uint32_t i = 1; i < shape->n; i++)
+        distance = shape->border[i] > distance ? shape->border[i] : distance;
     out->groups = out->ranges = out->most_parts = 0;
     for (uint32_t i = 0; i < shape->n; i++) {
-        if (begins(shape, i, distance, near))
+        if (i == 0 || (near != 0 ? i % near == 0 : shape->border[i] >= distance))
             out->start[out->groups++] = i;
         out->of[i] = out->groups - 1;
     }

@@ -58,13 +58,6 @@ static ditto_status check_value(const struct field *f, size_t value)
     return DITTO_OK;
 }
 
-static ditto_status check(const ditto_tuning *t)
-{
-    for (size_t i = 0; i < FIELDS; i++)
-        DTI_TRY(check_value(&fields[i], get(t, &fields[i])));
-    return DITTO_OK;
-}
-
 /* -- DITTO_TUNING -- */
 
 /* Parses a number such as "2048" or "2K", or "never". Returns false if the text is neither. */
@@ -116,7 +109,8 @@ ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
         DTI_TRY(parse(text, &from_text));
         dti_tuning_fill(out, &from_text);
     }
-    DTI_TRY(check(out));
+    for (size_t i = 0; i < FIELDS; i++)
+        DTI_TRY(check_value(&fields[i], get(out, &fields[i])));
     /* Blocks are adjacent in memory, and each must be aligned. */
     out->block_bytes -= out->block_bytes % DTI_CACHE_LINE_PAIR;
     return DITTO_OK;
