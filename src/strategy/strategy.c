@@ -92,8 +92,6 @@ static ditto_status make_team(const ditto_strategy *strategy, const ditto_strate
     const ditto_topology_counts *machine = &strategy->machine;
     const struct dti_hosts *hosts = strategy->hosts;
     struct dti_team_options options = {
-        .first_replica = hosts != NULL ? hosts->first : 0,
-        .all_replicas = hosts != NULL ? dti_ranges_replicas(&hosts->ranges) : 0,
         .placement = strategy->workers != NULL ? strategy->workers->servers : strategy->placement,
         .pus = machine->pus,
         .cpu_quota = cpu_quota(machine),
@@ -111,6 +109,10 @@ static ditto_status make_team(const ditto_strategy *strategy, const ditto_strate
         .idle = strategy->workers != NULL,
         .host_floating = o->floating == DITTO_FLOATING_CALLER,
     };
+    if (hosts != NULL) {
+        options.first_replica = hosts->first;
+        options.all_replicas = dti_ranges_replicas(&hosts->ranges);
+    }
     DTI_TRY(dti_waiting_read(o, &options));
     DTI_TRY(timeout_of(o, &options.timeout_ms));
     return dti_team_create(&options, out);
@@ -278,11 +280,12 @@ static ditto_status finish(ditto_strategy *strategy, const ditto_strategy_option
 {
     if (status == DITTO_OK)
         status = make_teams(strategy, o);
-    /* Another host may be told of the end of this call, make a run, and fail, before this one returns. */
-    if (strategy->hosts != NULL && strategy->base.team != NULL)
-        dti_hosts_attach(strategy->hosts, strategy->base.team);
-    if (strategy->hosts != NULL)
+    if (strategy->hosts != NULL) {
+        /* Another host may be told of the end of this call, make a run, and fail, before this one returns. */
+        if (strategy->base.team != NULL)
+            dti_hosts_attach(strategy->hosts, strategy->base.team);
         status = dti_hosts_agree(strategy->hosts, "ditto_strategy_create", status);
+    }
     if (status == DITTO_OK)
         *out = strategy;
     else
@@ -444,8 +447,7 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     if (!dti_team_is_poisoned(team)) {
         status = end(strategy);
     } else {
-        if (strategy->hosts != NULL)
-            dti_hosts_leave(strategy->hosts);
+        dti_hosts_leave(strategy->hosts);
         keep(strategy);
         status = dti_team_destroy(team);
     }

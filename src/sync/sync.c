@@ -202,12 +202,9 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
             dti_tuning_keep(&sync->shape, &found);
         reset(sync); /* so that messages and ditto_strategy_diagnose do not name the measurements */
     }
-    if (options->hosts != NULL) {
-        sync->hosts = options->hosts;
-        sync->tree = (struct dti_tree){ .n = dti_team_all_replicas(team), .blocks = options->order_blocks };
-        return dti_started_make(sync);
-    }
-    return DITTO_OK;
+    sync->hosts = options->hosts;
+    sync->tree = (struct dti_tree){ .n = dti_team_all_replicas(team), .blocks = options->order_blocks };
+    return dti_started_make(sync);
 }
 
 const struct dti_tree *dti_team_tree(const struct dti_team *team)
@@ -231,7 +228,7 @@ static ditto_status make_inner(struct dti_team *team)
     inner->tuning = outer->tuning;
     inner->small_started = outer->small_started;
     ditto_status status = plan_and_allocate(inner);
-    if (status == DITTO_OK && inner->hosts != NULL)
+    if (status == DITTO_OK)
         status = dti_started_make(inner);
     if (status != DITTO_OK) {
         /* A program may handle the error and try again any number of times, so nothing is left to the end of

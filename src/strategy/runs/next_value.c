@@ -46,11 +46,9 @@ static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator,
     /* In a merge function, notices concern the run around it. */
     struct dti_hosts *hosts = dti_team_pauses(team) == 0 ? strategy->hosts : NULL;
     DTI_TRY(dti_sync_run_begins(team));
-    if (hosts != NULL)
-        DTI_TRY(dti_hosts_run_begins(hosts));
+    DTI_TRY(dti_hosts_run_begins(hosts));
     ditto_status status = dti_sync_run_job(team, peek_own, &taking);
-    if (hosts != NULL)
-        status = dti_hosts_run_ended(hosts, status);
+    status = dti_hosts_run_ended(hosts, status);
     dti_sync_run_ended(team);
     DTI_TRY(status);
     *has_rows = atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0;

@@ -9,7 +9,6 @@
 #include "strategy/runs/result.h"
 #include "strategy/runs/run_on_hosts.h"
 #include "sync/hosts/cross.h"
-#include "sync/hosts/hosts.h"
 #include "sync/sync.h"
 #include "values/values.h"
 
@@ -119,11 +118,8 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
 {
     struct dti_team *team = strategy->base.team;
     *call = NULL;
-    if (strategy->hosts != NULL)
-        DTI_TRY(dti_cluster_check_usable(strategy->hosts->cluster));
+    DTI_TRY(dti_run_begins_on_hosts(strategy));
     DTI_TRY(dti_sync_run_begins(team));
-    if (strategy->hosts != NULL && strategy->levels == 0)
-        DTI_TRY(dti_run_begins_on_hosts(strategy));
     *call = describe_call(strategy, request);
     strategy->levels++;
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);

@@ -62,6 +62,11 @@ static ditto_status agree(ditto_strategy *strategy, ditto_status status)
 
 ditto_status dti_run_begins_on_hosts(ditto_strategy *strategy)
 {
+    if (strategy->hosts == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_cluster_check_usable(strategy->hosts->cluster));
+    if (strategy->levels != 0)
+        return DITTO_OK;
     ditto_status status = dti_hosts_run_begins(strategy->hosts);
     return status == DITTO_OK || status == DITTO_ERR_LOST ? status : agree(strategy, status);
 }

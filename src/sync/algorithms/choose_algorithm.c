@@ -95,6 +95,8 @@ struct dti_prepared_call dti_prepare_call(const struct dti_sync *sync, const dit
     if (target != NULL)
         prepared.size.all = written_bytes(call, target);
     prepared.choice = dti_choose_algorithm(sync, tuning, call, &prepared.size);
+    if (sync->hosts != NULL)
+        prepared.choice.algorithm = DTI_ALGORITHM_HOSTS;
     prepared.reduction = dti_flow_reduction(sync, call);
     return prepared;
 }

@@ -22,7 +22,8 @@ enum dti_algorithm {
      * combined. If data is only moved, nothing is exchanged. */
     DTI_ALGORITHM_GROUPS,
 
-    DTI_ALGORITHMS
+    /* Over several hosts (other_hosts.h). dti_prepare_call sets it, and dti_choose_algorithm does not. */
+    DTI_ALGORITHM_HOSTS
 };
 /* How much a call moves, in bytes. */
 struct dti_call_size {

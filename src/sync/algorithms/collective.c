@@ -126,10 +126,10 @@ ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_
     struct collective_move moving = { prepared, target, deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);
-    ditto_status status = __builtin_expect(self->sync->hosts != NULL, 0)
-                              ? dti_collective_on_hosts(self, prepared, target, deadline)
-                          : prepared->choice.algorithm == DTI_ALGORITHM_MAILBOXES
+    ditto_status status = prepared->choice.algorithm == DTI_ALGORITHM_MAILBOXES
                               ? dti_collective_in_mailboxes(self, prepared, deadline)
+                          : prepared->choice.algorithm == DTI_ALGORITHM_HOSTS
+                              ? dti_collective_on_hosts(self, prepared, target, deadline)
                               : dti_collective_with_access(self, call, move_with_access, &moving, deadline);
     dti_call_ends(self, call);
     /* No function of the user's has run, unless the reduction or the target has one. A started operation on

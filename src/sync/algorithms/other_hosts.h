@@ -1,7 +1,7 @@
 /* src/sync/algorithms/other_hosts.h - all that one host's collectives ask of those over several hosts.
  *
- * If sync->hosts is NULL there is one host, and none of these functions is called. Otherwise each collective
- * goes through one of them. They are in the folder hosts. The replica's own thread calls them. */
+ * If sync->hosts is NULL there is one host, and none of these functions but dti_started_give_up is called.
+ * Otherwise each collective goes through one of them. They are in the folder hosts. The replica's own thread calls them. */
 #ifndef DTI_OTHER_HOSTS_H
 #define DTI_OTHER_HOSTS_H
 
@@ -44,7 +44,8 @@ void dti_started_announced(struct dti_replica *self, uint64_t number);
 bool dti_started_work_on(struct dti_replica *self, uint64_t number);
 
 /* The limit of a wait for operation `number` has passed. Returns true if the driver will end it: then it
- * either carries it out, or stops the run. Returns false if the driver is not in a call of ditto. */
+ * either carries it out, or stops the run. Returns false if the driver is not in a call of ditto, or if there
+ * is one host. */
 bool dti_started_give_up(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline);
 
 #endif

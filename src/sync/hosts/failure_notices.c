@@ -101,6 +101,8 @@ static bool has_failed(const struct dti_failure_notices *f)
 
 ditto_status dti_hosts_run_begins(struct dti_hosts *hosts)
 {
+    if (hosts == NULL)
+        return DITTO_OK;
     struct dti_failure_notices *f = &hosts->failures;
     /* In a child process there is no thread of the life line, which may have held the lock at the fork. */
     if (dti_cluster_is_forked(hosts->cluster))
@@ -121,9 +123,9 @@ ditto_status dti_hosts_run_begins(struct dti_hosts *hosts)
 
 ditto_status dti_hosts_run_ended(struct dti_hosts *hosts, ditto_status status)
 {
-    struct dti_failure_notices *f = &hosts->failures;
-    if (dti_cluster_is_forked(hosts->cluster))
+    if (hosts == NULL || dti_cluster_is_forked(hosts->cluster))
         return status;
+    struct dti_failure_notices *f = &hosts->failures;
     pthread_mutex_lock(&f->lock);
     /* The notice may have come when all replicas had returned already. */
     bool failed = has_failed(f), is_own = status < 0 && dti_team_stop_is_own(hosts->team);

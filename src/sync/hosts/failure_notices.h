@@ -57,7 +57,8 @@ void dti_failure_notices_begin(struct dti_hosts *hosts);
 void dti_failure_notices_end(struct dti_hosts *hosts);
 
 /* Called before the replicas execute a function. Fails with LOST if a host is lost, and with PEER_STOPPED if
- * another host has failed in this epoch. Then the function must not be executed. */
+ * another host has failed in this epoch. Then the function must not be executed. `hosts` may be NULL, here
+ * and in dti_hosts_run_ended, if there is one host. */
 ditto_status dti_hosts_run_begins(struct dti_hosts *hosts);
 
 /* Called when the replicas have returned from it with a status, before its stop is cleared. Returns the

@@ -290,6 +290,8 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
 
 void dti_hosts_leave(struct dti_hosts *hosts)
 {
+    if (hosts == NULL)
+        return;
     dti_failure_notices_end(hosts);
     dti_life_line_set_ranges(hosts->cluster, NULL);
 }

@@ -145,7 +145,7 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
 void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team);
 
 /* Lets go of the cluster, which another strategy may then use. Called when the memory of the strategy is kept
- * because a replica may still use it. */
+ * because a replica may still use it. `hosts` may be NULL. */
 void dti_hosts_leave(struct dti_hosts *hosts);
 /* Frees the state. `hosts` may be NULL. */
 void dti_hosts_free(struct dti_hosts *hosts);

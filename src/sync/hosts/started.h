@@ -65,7 +65,7 @@ struct dti_worker {
 };
 
 /* -- The thread that makes the strategy -- */
-/* Makes sync->started. Errors: NO_MEMORY. */
+/* Makes sync->started, if there are several hosts. Errors: NO_MEMORY. */
 ditto_status dti_started_make(struct dti_sync *sync);
 void dti_started_free(struct dti_sync *sync);
 /* While all replicas are parked: forgets all operations, after their entries have been cleared.

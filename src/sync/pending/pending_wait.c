@@ -122,7 +122,7 @@ static bool consumed_ready(void *argument)
  * which host is missing, and stops the run, unless it carries out the operation at this moment. */
 static bool driver_ends_wait(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
 {
-    if (self->sync->hosts == NULL || !dti_started_give_up(self, number, deadline))
+    if (!dti_started_give_up(self, number, deadline))
         return false;
     struct consumed_wait w = { self, number, DITTO_OK };
     struct dti_deadline none = { .timeout_ms = DITTO_FOREVER };
