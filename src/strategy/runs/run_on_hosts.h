@@ -12,8 +12,8 @@
 ditto_status dti_run_begins_on_hosts(ditto_strategy *strategy);
 
 /* Called over several hosts, when the replicas of this host have returned from an outermost run with a
- * status. Returns the status of all hosts, or that of this one if ditto_strategy_options.run_agreement is off.
- * Returns DIVERGED on all hosts if two of them have chosen different rows of the same input. */
+ * status. Returns the status of all hosts, or that of this one if ditto_strategy_options.run_agreement is
+ * off. Returns DIVERGED on all hosts if two of them have chosen different rows of the same input. */
 ditto_status dti_run_ends_on_hosts(ditto_strategy *strategy, ditto_status status);
 
 #endif
