@@ -1,5 +1,5 @@
-"""The training loop of docs/python.md with 1001 rows in place of 1000. The last step has one row, replica 1 gets
-none, and the mean of none makes all weights nan."""
+"""The training loop of docs/python.md with 1001 rows in place of 1000. The last step has one row, replica 1
+gets none, and the mean of none makes all weights nan."""
 import numpy
 import ditto
 

@@ -1,4 +1,5 @@
-"""Batches that a program keeps in a list are views of memory that later batches overwrite. Nothing says so."""
+"""Batches that a program keeps in a list are views of memory that later batches overwrite. No error says
+so."""
 import numpy
 import ditto
 

@@ -1,5 +1,5 @@
-/* tests/cases/many_threads.c - each thread that takes memory of the default strategy gets an arena, of which
- * there are 4094. The next thread gets an error that names other limits. */
+/* tests/cases/many_threads.c - each thread that takes memory of the default strategy gets an arena of its
+ * own, and jemalloc has 4095. The next thread gets an error that names limits of the system. */
 #include "cases.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* tests/cases/names_are_kept.c - a name is registered, used and taken back, again and again. Nothing of it is
- * freed, and each registration compares the name with all that there ever were. */
+/* tests/cases/names_are_kept.c - a name is registered with other data and taken back, again and again. No
+ * entry is freed, and each registration goes through all that there ever were. */
 #include "cases.h"
 
 #include <malloc.h>
@@ -12,11 +12,11 @@ static ditto_status nothing(ditto_replica *self, void *unused)
 
 int main(void)
 {
-    static char own[20000];
+    static char data[20000];
     size_t before = mallinfo2().uordblks;
     double begin = seconds(CLOCK_MONOTONIC), half = 0;
     for (int i = 0; i < 20000; i++) {
-        MUST(ditto_function_register("step", nothing, &own[i]));
+        MUST(ditto_function_register("step", nothing, &data[i]));
         MUST(ditto_function_unregister("step"));
         if (i == 10000)
             half = seconds(CLOCK_MONOTONIC);

@@ -1,7 +1,7 @@
 /* tests/cases/narrowed_cpuset.c - a manager takes PUs from the cpuset of a process that has a strategy (CPU
  * manager of Kubernetes, AllowedCPUs of systemd). If the caller's PU is taken, each run fails. If another
  * one is, the kernel moves its replica, and ditto_strategy_describe still prints the old PU.
- *     narrowed_cpuset FOLDER PU     FOLDER is an empty cpuset cgroup with the PUs 0 and 1; PU 0 or 1 is left */
+ *     narrowed_cpuset FOLDER PU     FOLDER is a cpuset cgroup with PUs 0 and 1, of which PU is left */
 #include "cases.h"
 
 #include <sched.h>
