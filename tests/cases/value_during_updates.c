@@ -1,5 +1,5 @@
-/* tests/cases/value_during_updates.c - one thread reduces the value of a variable, while runs update the variable
- * with arguments that differ by replica. Whether its copies may differ is read without a lock, which
+/* tests/cases/value_during_updates.c - one thread reduces the value of a variable, while runs update the
+ * variable with arguments that differ by replica. Whether its copies may differ is read without a lock, which
  * ThreadSanitizer reports if the library is compiled with it. */
 #include "cases.h"
 
