@@ -1,5 +1,5 @@
-/* tests/cases/steps_after_end.c - 100 steps are scheduled, and the two workers have ten rows each. 80 steps
- * return DITTO_END_OF_INPUT, but join returns DITTO_OK, and all 100 are counted as functions. */
+/* tests/cases/steps_after_end.c - 100 steps are scheduled, and the two workers have ten rows each. The other
+ * steps return DITTO_END_OF_INPUT, but join returns DITTO_OK, and all 100 are counted as functions. */
 #include "cases.h"
 
 static ditto_per_worker *iterators;
