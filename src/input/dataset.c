@@ -30,18 +30,12 @@ static void inherit(ditto_dataset *d)
     }
 }
 
-static uint32_t depth_above(ditto_dataset *const *input, uint32_t inputs)
-{
-    uint32_t depth = 0;
-    for (uint32_t i = 0; i < inputs; i++)
-        depth = input[i]->depth > depth ? input[i]->depth : depth;
-    return depth + 1;
-}
-
 ditto_status dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
                              uint32_t inputs, ditto_dataset **out)
 {
-    uint32_t depth = depth_above(input, inputs);
+    uint32_t depth = 1;
+    for (uint32_t i = 0; i < inputs; i++)
+        depth = input[i]->depth + 1 > depth ? input[i]->depth + 1 : depth;
     if (depth > DTI_MOST_DEPTH_OF_DATASETS)
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "this dataset would be made from a chain of %u others: a chain has at most %u",
@@ -132,18 +126,12 @@ void dti_dataset_retain(ditto_dataset *dataset)
     atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
 }
 
-/* Gives up one reference. Returns true if it was the last one, so that the caller must free the dataset. */
-static bool give_up(ditto_dataset *d)
-{
-    /* acq_rel: all accesses through other references happen before the dataset is freed. */
-    return atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1;
-}
-
 /* The first input is released in a loop and not by recursion, because a program may build a long chain of
  * datasets. Only the other inputs are released by recursion. */
 void dti_dataset_release(ditto_dataset *d)
 {
-    while (d != NULL && give_up(d)) {
+    /* acq_rel: all accesses through other references happen before the dataset is freed. */
+    while (d != NULL && atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) {
         ditto_dataset *first = d->inputs > 0 ? d->input[0] : NULL;
         for (uint32_t i = 1; i < d->inputs; i++)
             dti_dataset_release(d->input[i]);

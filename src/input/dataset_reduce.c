@@ -15,14 +15,6 @@ struct reduction {
     void *state;
 };
 
-static ditto_status prepare(struct reduction *r)
-{
-    size_t words = r->dataset->row_words;
-    DTI_TRY(dti_chunk_make(&r->chunk, r->dataset, SIZE_MAX));
-    r->rows = (struct dti_rows){ .word = malloc(r->chunk.most * words * sizeof(uint64_t)), .stride = words };
-    return r->rows.word != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a dataset");
-}
-
 static DTI_GUARDED ditto_status reduce_row(struct reduction *r, size_t index)
 {
     ditto_tensor row[DITTO_MAX_COMPONENTS];
@@ -37,16 +29,6 @@ static DTI_GUARDED ditto_status reduce_row(struct reduction *r, size_t index)
                          dti_rows_from(r->rows, index).word);
 }
 
-/* Calls the function with `count` chosen rows, in order. Stops at a row that cannot be read, and when the
- * function returns anything but DITTO_OK. */
-static ditto_status reduce_rows(struct reduction *r, size_t count)
-{
-    dti_chunk_fill(&r->chunk, &r->reader, r->rows, count);
-    for (size_t i = 0; i < count; i++)
-        DTI_TRY(reduce_row(r, i));
-    return DITTO_OK;
-}
-
 static ditto_status reduce_all(struct reduction *r)
 {
     for (;;) {
@@ -54,7 +36,10 @@ static ditto_status reduce_all(struct reduction *r)
         ditto_status next_status = dti_cursor_next(r->cursor, r->rows, r->chunk.most, &got);
         ditto_error error = next_status < 0 ? *dti_error_get() : (ditto_error){ 0 };
         /* The rows before an error of the cursor are reduced first. */
-        ditto_status reduce_status = reduce_rows(r, got);
+        ditto_status reduce_status = DITTO_OK;
+        dti_chunk_fill(&r->chunk, &r->reader, r->rows, got);
+        for (size_t i = 0; i < got && reduce_status == DITTO_OK; i++)
+            reduce_status = reduce_row(r, i);
         dti_rows_drop(r->dataset, r->rows, got);
         if (reduce_status != DITTO_OK)
             return reduce_status == DITTO_END_OF_INPUT ? DITTO_OK : reduce_status;
@@ -69,7 +54,12 @@ ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *
 {
     struct reduction r = { .dataset = dataset, .function = function, .state = state };
     struct dti_fenv saved = dti_fenv_enter(); /* gives rows the same bits as in a producer */
-    ditto_status status = prepare(&r);
+    ditto_status status = dti_chunk_make(&r.chunk, dataset, SIZE_MAX);
+    r.rows.stride = dataset->row_words;
+    if (status == DITTO_OK)
+        r.rows.word = malloc(r.chunk.most * r.rows.stride * sizeof(uint64_t));
+    if (status == DITTO_OK && r.rows.word == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a dataset");
     if (status == DITTO_OK)
         status = dti_cursor_open(dataset, &(struct dti_pass){ .number = pass }, &r.cursor);
     if (status == DITTO_OK)

@@ -44,37 +44,27 @@ ditto_random ditto_random_make(uint64_t seed, uint64_t stream)
     return (ditto_random){ .seed = seed, .stream = stream };
 }
 
-static void block_of(const ditto_random *random, uint32_t words[WORDS_OF_BLOCK])
-{
-    uint64_t block = random->word / WORDS_OF_BLOCK;
-    uint32_t key[2] = { (uint32_t)random->seed, (uint32_t)(random->seed >> 32) };
-    uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)random->stream,
-                            (uint32_t)(random->stream >> 32) };
-    dti_philox(key, counter, words);
-}
-
 void dti_random_words(ditto_random *random, uint32_t *dst, size_t count)
 {
     uint32_t words[WORDS_OF_BLOCK];
+    uint32_t key[2] = { (uint32_t)random->seed, (uint32_t)(random->seed >> 32) };
     for (size_t i = 0; i < count;) {
-        block_of(random, words);
+        uint64_t block = random->word / WORDS_OF_BLOCK;
+        uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)random->stream,
+                                (uint32_t)(random->stream >> 32) };
+        dti_philox(key, counter, words);
         for (uint64_t k = random->word % WORDS_OF_BLOCK; k < WORDS_OF_BLOCK && i < count; k++, random->word++)
             dst[i++] = words[k];
     }
 }
 
-/* Returns the next two words as one number. */
-static uint64_t next_u64(ditto_random *random)
-{
-    uint32_t words[2];
-    dti_random_words(random, words, 2);
-    return (uint64_t)words[1] << 32 | words[0];
-}
-
 void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        dst[i] = (uint64_t)((wide)next_u64(random) * bound >> 64);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t words[2];
+        dti_random_words(random, words, 2);
+        dst[i] = (uint64_t)((wide)((uint64_t)words[1] << 32 | words[0]) * bound >> 64);
+    }
 }
 
 /* NOLINTBEGIN(clang-analyzer-core.*): the analyser does not see that elements are written before they are
@@ -91,36 +81,23 @@ void ditto_random_f64(ditto_random *random, double *dst, size_t count)
     }
 }
 
-/* Makes the next piece of `left` independent normal numbers, and returns its length. Each pair of numbers
- * comes from one block of the generator. */
-static size_t normal_piece(ditto_random *random, size_t left, double dst[2 * MOST_PAIRS])
-{
-    double uniform[2 * MOST_PAIRS];
-    size_t piece = left < 2 * MOST_PAIRS ? left : 2 * MOST_PAIRS, pairs = (piece + 1) / 2;
-    ditto_random_f64(random, uniform, 2 * pairs);
-    for (size_t i = 0; i < pairs; i++) {
-        double sine, cosine;
-        double radius = sqrt(-2 * dti_log(1 - uniform[2 * i])); /* 1 - u is exact, and above 0 */
-        dti_sin_cos_of_turns(uniform[2 * i + 1], &sine, &cosine);
-        dst[2 * i] = radius * cosine;
-        dst[2 * i + 1] = radius * sine;
-    }
-    return piece;
-}
-
-/* Skips the rest of a block that has been used in part. */
-static void begin_block(ditto_random *random)
-{
-    random->word = (random->word + WORDS_OF_BLOCK - 1) / WORDS_OF_BLOCK * WORDS_OF_BLOCK;
-}
-
 void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
 {
-    double normal[2 * MOST_PAIRS];
+    double uniform[2 * MOST_PAIRS], normal[2 * MOST_PAIRS];
     struct dti_fenv saved = dti_fenv_enter();
-    begin_block(random);
+    /* Skips the rest of a block that has been used in part. */
+    random->word = (random->word + WORDS_OF_BLOCK - 1) / WORDS_OF_BLOCK * WORDS_OF_BLOCK;
     for (size_t i = 0, piece; i < count; i += piece) {
-        piece = normal_piece(random, count - i, normal);
+        size_t pairs = count - i < 2 * MOST_PAIRS ? (count - i + 1) / 2 : MOST_PAIRS;
+        piece = count - i < 2 * pairs ? count - i : 2 * pairs;
+        ditto_random_f64(random, uniform, 2 * pairs);
+        for (size_t k = 0; k < pairs; k++) { /* each pair of numbers comes from one block of the generator */
+            double sine, cosine;
+            double radius = sqrt(-2 * dti_log(1 - uniform[2 * k])); /* 1 - u is exact, and above 0 */
+            dti_sin_cos_of_turns(uniform[2 * k + 1], &sine, &cosine);
+            normal[2 * k] = radius * cosine;
+            normal[2 * k + 1] = radius * sine;
+        }
         memcpy(dst + i, normal, piece * sizeof *dst);
     }
     dti_fenv_leave(saved);

@@ -69,17 +69,6 @@ static void put(struct output *o, const char *text, size_t length)
     o->length += length;
 }
 
-static void put_string(struct output *o, const char *text, size_t most)
-{
-    size_t length = strlen(text);
-    if (length <= most) {
-        put(o, text, length);
-        return;
-    }
-    put(o, text, whole_characters(text, most - strlen(MARK)));
-    put(o, MARK, strlen(MARK));
-}
-
 /* Writes an argument with snprintf, using the conversion as it is in the format. At most 399 bytes are
  * written. */
 #define PUT_ARGUMENT(o, spec, number)                              \
@@ -102,9 +91,12 @@ static bool put_conversion(struct output *o, const struct conversion *c, size_t 
     spec[c->length] = '\0';
     if (c->kind == '%')
         put(o, "%", 1);
-    else if (c->kind == 's' && c->length == 2)
-        put_string(o, va_arg(*arguments, const char *), most);
-    else if (c->kind == 's')
+    else if (c->kind == 's' && c->length == 2) {
+        const char *text = va_arg(*arguments, const char *);
+        bool fits = strlen(text) <= most;
+        put(o, text, fits ? strlen(text) : whole_characters(text, most - strlen(MARK)));
+        put(o, MARK, fits ? 0 : strlen(MARK));
+    } else if (c->kind == 's')
         PUT_ARGUMENT(o, spec, va_arg(*arguments, const char *));
     else if (c->kind == 'p')
         PUT_ARGUMENT(o, spec, va_arg(*arguments, void *));
@@ -148,13 +140,6 @@ static size_t format_cut(char *buffer, size_t size, size_t most, const char *for
     return known ? o.length : SIZE_MAX;
 }
 
-static void make_one_line(char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = ' ';
-}
-
 void dti_format(char *out, size_t size, const char *format, va_list arguments)
 {
     va_list again;
@@ -172,7 +157,9 @@ void dti_format(char *out, size_t size, const char *format, va_list arguments)
         }
     }
     va_end(again);
-    make_one_line(out);
+    for (; *out != '\0'; out++) /* the message is one line */
+        if ((unsigned char)*out < ' ' || *out == 0x7f)
+            *out = ' ';
 }
 
 void dti_text_add(struct dti_text *text, const char *format, ...)

@@ -63,22 +63,15 @@ ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes)
     return DITTO_OK;
 }
 
-/* Returns the alignment of an element, which is its size. A complex number is aligned like its parts.
- * Returns 1 for a number that is not a dtype. */
-static size_t element_alignment(ditto_dtype dtype)
-{
-    size_t bytes = ditto_dtype_bytes(dtype);
-    size_t part = dti_dtype_class_of(dtype) == DTI_CLASS_COMPLEX ? bytes / 2 : bytes;
-    return part > 0 ? part : 1;
-}
-
 ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype, const char *name)
 {
     if (bytes == 0)
         return DITTO_OK;
     if (buffer == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL but should hold %zu bytes", name, bytes);
-    if ((uintptr_t)buffer % element_alignment(dtype) != 0)
+    /* An element is aligned to its size, and a complex number like its parts. */
+    size_t alignment = ditto_dtype_bytes(dtype) / (dti_dtype_class_of(dtype) == DTI_CLASS_COMPLEX ? 2 : 1);
+    if (alignment != 0 && (uintptr_t)buffer % alignment != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s = %p is not aligned for %s elements", name, buffer,
                         ditto_dtype_name(dtype));
     return DITTO_OK;

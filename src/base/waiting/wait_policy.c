@@ -42,19 +42,14 @@ void dti_wait_policy_replace(struct dti_wait_policy *policy, struct dti_wait_pol
         *policy = other;
 }
 
-/* Returns for how long a thread spins after waits for which spinning was in vain. */
-static uint64_t short_spin_ns(const struct dti_wait_policy *p)
-{
-    uint64_t ns = p->crowded || p->short_ns * 2 < DTI_SPIN_LEAST_NS ? DTI_SPIN_LEAST_NS : p->short_ns * 2;
-    return ns < p->spin_ns ? ns : p->spin_ns;
-}
-
 uint64_t dti_wait_policy_spin_ns(const struct dti_wait_policy *p)
 {
     bool tries_to_sleep = p->spun_ns > SLEEP_AFTER_WAKES * p->wake_ns;
     if (p->is_fixed || (p->long_waits % DTI_SPIN_EVERY == 0 && !p->crowded && !tries_to_sleep))
         return p->spin_ns;
-    return short_spin_ns(p);
+    /* After waits for which spinning was in vain, a thread spins for a short time. */
+    uint64_t ns = p->crowded || p->short_ns * 2 < DTI_SPIN_LEAST_NS ? DTI_SPIN_LEAST_NS : p->short_ns * 2;
+    return ns < p->spin_ns ? ns : p->spin_ns;
 }
 
 /* Moves short_ns towards the length of a wait, by an eighth of the difference. */
@@ -76,18 +71,6 @@ void dti_wait_policy_after_spin(struct dti_wait_policy *p, uint64_t budget_ns, u
     learn_short(p, spun_ns);
 }
 
-/* Moves wake_ns towards the median of all wake-ups. Each one changes it by a sixteenth at most, so a single
- * slow one has no weight. */
-static void learn_wake(struct dti_wait_policy *p, uint64_t took_ns)
-{
-    uint64_t step = p->wake_ns / 16;
-    if (took_ns > p->wake_ns && p->wake_ns < WAKE_MOST_NS)
-        p->wake_ns += step;
-    else if (took_ns < p->wake_ns && p->wake_ns > WAKE_LEAST_NS)
-        p->wake_ns -= step;
-    p->spin_ns = SPIN_WAKES * p->wake_ns;
-}
-
 void dti_wait_policy_after_sleep(struct dti_wait_policy *p, uint64_t waited_ns, uint64_t wake_ns)
 {
     bool was_long = waited_ns > p->spin_ns;
@@ -99,8 +82,16 @@ void dti_wait_policy_after_sleep(struct dti_wait_policy *p, uint64_t waited_ns, 
     else
         learn_short(p, waited_ns > wake_ns ? waited_ns - wake_ns : 0);
     /* On a crowded CPU a wake-up says how long other threads run, and not what a wake-up costs. */
-    if (wake_ns != 0 && !p->crowded)
-        learn_wake(p, wake_ns);
+    if (wake_ns == 0 || p->crowded)
+        return;
+    /* Moves wake_ns towards the median of all wake-ups. Each one changes it by a sixteenth at most, so a single
+     * slow one has no weight. */
+    uint64_t step = p->wake_ns / 16;
+    if (wake_ns > p->wake_ns && p->wake_ns < WAKE_MOST_NS)
+        p->wake_ns += step;
+    else if (wake_ns < p->wake_ns && p->wake_ns > WAKE_LEAST_NS)
+        p->wake_ns -= step;
+    p->spin_ns = SPIN_WAKES * p->wake_ns;
 }
 
 void dti_wait_policy_learn_delay(struct dti_wait_policy *p, uint64_t ran_ns, uint64_t delayed_ns,

@@ -122,16 +122,6 @@ static bool starved(struct ditto_iterator *it, uint32_t replica, uint32_t *left)
     return false;
 }
 
-static ditto_status fail_starved(struct dti_replica *self, uint32_t left)
-{
-    DTI_FAIL(DITTO_ERR_DIVERGED,
-             "replica %u waits in ditto_next, but replica %u has returned from its function and does not "
-             "empty its queue, so no row can come: every replica must take the same number of batches",
-             self->id, left);
-    dti_replica_stop(self);
-    return dti_team_stop_status(self->team);
-}
-
 /* -- waiting -- */
 
 struct batch_wait {
@@ -183,10 +173,15 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         return dti_team_stop_status(self->team);
     /* A batch may have arrived after the check above and before `starved` became true. Therefore it is
      * checked once more after `starved`. */
-    return starved(it, self->index, &left) &&
-                   dti_order_next_delivery(it, self->index) == DTI_NEXT_DELIVERY_NONE
-               ? fail_starved(self, left)
-               : DITTO_OK;
+    if (!starved(it, self->index, &left) ||
+        dti_order_next_delivery(it, self->index) != DTI_NEXT_DELIVERY_NONE)
+        return DITTO_OK;
+    DTI_FAIL(DITTO_ERR_DIVERGED,
+             "replica %u waits in ditto_next, but replica %u has returned from its function and does not "
+             "empty its queue, so no row can come: every replica must take the same number of batches",
+             self->id, left);
+    dti_replica_stop(self);
+    return dti_team_stop_status(self->team);
 }
 
 /* -- taking -- */

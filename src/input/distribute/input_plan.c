@@ -68,17 +68,13 @@ static void set_slots(const ditto_dataset *dataset, const ditto_input_options *o
     plan->slots = (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1);
 }
 
-static void release_all(ditto_dataset **datasets, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        dti_dataset_release(datasets[i]);
-    free(datasets);
-}
-
 /* -- one dataset for all pipelines -- */
 
-static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_options *o)
+ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
+                                       const ditto_input_options *o, struct dti_input_plan *plan,
+                                       ditto_dataset ***datasets)
 {
+    DTI_TRY(check_ranges(o));
     if (dataset->batch_rows == 0 && o->global_batch == 0)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
@@ -90,12 +86,7 @@ static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "replication is DITTO_REPLICATION_PER_REPLICA, but there is one dataset: use "
                         "ditto_strategy_iterate_from_function, or as many pipelines as replicas");
-    return DITTO_OK;
-}
-
-static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_input_options *o,
-                                   struct dti_input_plan *plan)
-{
+    DTI_TRY(begin(team, o, o->num_pipelines != 0 ? o->num_pipelines : 1, plan));
     bool shard_files = o->shard == DITTO_SHARD_FILE, automatic = o->shard <= DITTO_SHARD_AUTO;
     if (shard_files && dataset->files == 0)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "shard is FILE, but the dataset is read from no file");
@@ -108,17 +99,6 @@ static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_inp
     plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARING_NONE
                     : shard_files                                       ? DTI_SHARING_FILES
                                                                         : DTI_SHARING_ROWS;
-    return DITTO_OK;
-}
-
-ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
-                                       const ditto_input_options *o, struct dti_input_plan *plan,
-                                       ditto_dataset ***datasets)
-{
-    DTI_TRY(check_ranges(o));
-    DTI_TRY(check_batch(dataset, o));
-    DTI_TRY(begin(team, o, o->num_pipelines != 0 ? o->num_pipelines : 1, plan));
-    DTI_TRY(choose_sharing(dataset, o, plan));
     plan->global = o->global_batch != 0 ? o->global_batch : dataset->batch_rows;
     plan->even = o->partial == DITTO_PARTIAL_EVEN;
     set_slots(dataset, o, plan);
@@ -133,18 +113,6 @@ ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_datase
 }
 
 /* -- one dataset for each pipeline -- */
-
-static ditto_status check_no_rebatching(const ditto_input_options *o)
-{
-    const char *set = o->global_batch != 0                  ? "global_batch"
-                      : o->partial != DITTO_PARTIAL_DEFAULT ? "partial"
-                      : o->shard != DITTO_SHARD_DEFAULT     ? "shard"
-                                                            : NULL;
-    return set == NULL
-               ? DITTO_OK
-               : DTI_FAIL(DITTO_ERR_INVALID,
-                          "%s is set, but datasets of a function are neither rebatched nor sharded", set);
-}
 
 /* Checks that the dataset has batches, and that its rows have the same components as those of the first
  * pipeline of this host. */
@@ -190,7 +158,13 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
                                           ditto_dataset ***datasets)
 {
     DTI_TRY(check_ranges(o));
-    DTI_TRY(check_no_rebatching(o));
+    const char *set = o->global_batch != 0                  ? "global_batch"
+                      : o->partial != DITTO_PARTIAL_DEFAULT ? "partial"
+                      : o->shard != DITTO_SHARD_DEFAULT     ? "shard"
+                                                            : NULL;
+    if (set != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "%s is set, but datasets of a function are neither rebatched nor sharded", set);
     bool each = o->replication == DITTO_REPLICATION_PER_REPLICA;
     if (each && o->num_pipelines != 0 && o->num_pipelines != dti_team_all_replicas(team))
         return DTI_FAIL(DITTO_ERR_INVALID,
@@ -216,8 +190,9 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
             status = check_alike((*datasets)[0], plan->first_pipeline, (*datasets)[i], w);
     }
     if (status != DITTO_OK) {
-        if (*datasets != NULL)
-            release_all(*datasets, plan->local_pipelines);
+        for (uint32_t i = 0; *datasets != NULL && i < plan->local_pipelines; i++)
+            dti_dataset_release((*datasets)[i]);
+        free(*datasets);
         return status;
     }
     set_slots((*datasets)[0], o, plan);

@@ -153,22 +153,17 @@ static ditto_status open_pipelines(struct ditto_iterator *it)
 
 /* -- life -- */
 
-/* Calls `close` of generators that have not ended. It runs in the same context as the other functions of the
- * user. */
-static void close_pipelines(struct ditto_iterator *it, uint32_t pipelines)
+/* Frees everything except queues in arenas, which belong to their replicas. */
+static void release(struct ditto_iterator *it)
 {
+    uint32_t pipelines = it->pipeline != NULL ? it->plan.local_pipelines : 0;
+    /* Calls `close` of generators that have not ended, in the same context as the other functions of the
+     * user. */
     struct dti_frame frame;
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
     for (uint32_t w = 0; w < pipelines; w++)
         dti_sequencer_free(&it->pipeline[w].sequencer);
     dti_frame_leave(&frame, saved);
-}
-
-/* Frees everything except queues in arenas, which belong to their replicas. */
-static void release(struct ditto_iterator *it)
-{
-    uint32_t pipelines = it->pipeline != NULL ? it->plan.local_pipelines : 0;
-    close_pipelines(it, pipelines);
     for (uint32_t r = 0; it->plan.host_memory && it->consumer != NULL && r < it->num_replicas; r++)
         free(it->consumer[r].memory);
     dti_producers_free(it);
@@ -191,21 +186,17 @@ static void stop_producers(struct ditto_iterator *it)
     dti_progress_of_hosts_end(it);
 }
 
-/* Called in a child process after fork. The producers do not exist there, and each may have been in the
- * middle of a change when the process was copied. For example, a pointer that it was about to replace may be
- * freed already. So nothing is freed that producers have used. */
-static void forget_producers(struct ditto_iterator *it)
-{
-    it->dependent.freed_by = DTI_FREED_BY_NOBODY;
-    dti_producers_forget(it);
-}
-
 static void stop(struct ditto_iterator *it, enum dti_team_end end)
 {
-    if (end == DTI_TEAM_IS_FORKED)
-        forget_producers(it);
-    else
+    if (end != DTI_TEAM_IS_FORKED) {
         stop_producers(it);
+        return;
+    }
+    /* In a child process the producers do not exist, and each may have been in the middle of a change when the
+     * process was copied. For example, a pointer that it was about to replace may be freed already. So nothing
+     * is freed that producers have used. */
+    it->dependent.freed_by = DTI_FREED_BY_NOBODY;
+    dti_producers_forget(it);
 }
 
 /* The user destroys the iterator while the team exists. The caller holds the turn, so no run is active that
@@ -216,7 +207,7 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     stop(it, end);
     /* The rings must be freed here, while the caller holds the turn. After that the strategy and its arenas
      * may be destroyed at any time. They are not freed with DTI_TEAM_IS_LEFT, because a replica that never
-     * returned may still take a batch, nor with DTI_TEAM_IS_FORKED (forget_producers). */
+     * returned may still take a batch, nor with DTI_TEAM_IS_FORKED (stop). */
     if (end == DTI_TEAM_ENDS)
         free_rings(it);
 }
@@ -310,15 +301,6 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     return it;
 }
 
-/* Undoes the part of dti_iterator_create that needs the team. The caller holds the turn. */
-static void undo_start(struct ditto_iterator *it)
-{
-    ditto_error kept = *dti_error_get();
-    stop_producers(it);
-    free_rings(it);
-    dti_error_set(&kept);
-}
-
 static ditto_status start(struct ditto_iterator *it)
 {
     struct dti_frame frame;
@@ -333,8 +315,12 @@ static ditto_status start(struct ditto_iterator *it)
         status = dti_producers_start(it);
     if (status == DITTO_OK)
         dti_dependent_add(it->team, &it->dependent);
-    else
-        undo_start(it);
+    else {
+        ditto_error kept = *dti_error_get();
+        stop_producers(it);
+        free_rings(it);
+        dti_error_set(&kept);
+    }
     dti_cross_leave(it->team, &frame);
     return status;
 }
@@ -414,21 +400,6 @@ static uint64_t load(const _Atomic uint64_t *number)
     return atomic_load_explicit(number, memory_order_relaxed); /* it may be out of date at once */
 }
 
-static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditto_iterator_counters *out)
-{
-    const struct dti_consumer *c = &it->consumer[replica];
-    /* They are loaded in the reverse order of their stores. */
-    uint64_t ready = load(&c->ready), taken = load(&c->taken);
-    out->steps = taken > out->steps ? taken : out->steps;
-    out->rows += load(&c->rows);
-    out->bytes += load(&c->bytes);
-    out->num_ready += ready;
-    out->num_waited += taken > ready ? taken - ready : 0;
-    out->consumer_wait_ns += load(&c->wait_ns);
-    for (uint64_t t = taken; t < taken + it->plan.slots; t++)
-        out->depth += dti_ring_is_filled(&c->ring, t);
-}
-
 void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_iterator_counters *out)
 {
     size_t bytes = 0;
@@ -440,9 +411,19 @@ void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_iterat
                                       .num_pipelines = it->plan.pipelines,
                                       .num_producers = it->producers,
                                       .num_slots = it->plan.slots };
-    for (uint32_t r = 0; r < it->num_replicas; r++)
-        if (all || r == replica)
-            add_consumer(it, r, out);
+    for (uint32_t r = all ? 0 : replica; r < (all ? it->num_replicas : replica + 1); r++) {
+        const struct dti_consumer *c = &it->consumer[r];
+        /* They are loaded in the reverse order of their stores. */
+        uint64_t ready = load(&c->ready), taken = load(&c->taken);
+        out->steps = taken > out->steps ? taken : out->steps;
+        out->rows += load(&c->rows);
+        out->bytes += load(&c->bytes);
+        out->num_ready += ready;
+        out->num_waited += taken > ready ? taken - ready : 0;
+        out->consumer_wait_ns += load(&c->wait_ns);
+        for (uint64_t t = taken; t < taken + it->plan.slots; t++)
+            out->depth += dti_ring_is_filled(&c->ring, t);
+    }
     for (uint32_t i = 0; i < it->producers; i++) {
         const struct dti_producer *p = &it->producer[i];
         if (!all && p->group != it->consumer[replica].group)

@@ -18,13 +18,6 @@ bool dti_plan_is_equal(const struct dti_input_plan *plan)
     return plan->global % (plan->pipelines * plan->replicas_each) == 0;
 }
 
-static enum dti_arrangement arrangement_of(const struct dti_input_plan *plan)
-{
-    if (plan->from_function)
-        return DTI_CUT_EACH;
-    return plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
-}
-
 /* Returns true if all pipelines reach the end of their input in the same step. A short step is then the last
  * step of the whole input. If pipelines read different rows, or cut the same rows into steps of different
  * sizes, a step may be short in one pipeline only. */
@@ -35,25 +28,21 @@ static bool end_together(const struct dti_input_plan *plan)
     return !plan->from_function && plan->sharing == DTI_SHARING_NONE && dti_plan_is_equal(plan);
 }
 
-static enum dti_short_step short_steps_of(const struct dti_input_plan *plan,
-                                          const struct dti_pipeline_summary *summary)
-{
-    if (plan->is_static)
-        return DTI_SHORT_NEVER;
-    return end_together(plan) && (summary->is_infinite != 0 || summary->drops_remainder != 0)
-               ? DTI_SHORT_DROPPED
-               : DTI_SHORT_DELIVERED;
-}
-
 struct dti_cut dti_pipeline_cut(const struct dti_input_plan *plan, const struct dti_pipeline_summary *summary,
                                 uint32_t pipeline)
 {
+    bool drops = end_together(plan) && (summary->is_infinite != 0 || summary->drops_remainder != 0);
+    bool is_shared = plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS;
     return (struct dti_cut){ .global = plan->from_function ? summary->batch_rows : plan->global,
                              .pipelines = plan->pipelines,
                              .pipeline = pipeline,
                              .replicas = plan->replicas_each,
-                             .arrangement = arrangement_of(plan),
-                             .shorts = short_steps_of(plan, summary),
+                             .arrangement = plan->from_function ? DTI_CUT_EACH
+                                            : is_shared         ? DTI_CUT_SHARED
+                                                                : DTI_CUT_OWN,
+                             .shorts = plan->is_static ? DTI_SHORT_NEVER
+                                       : drops         ? DTI_SHORT_DROPPED
+                                                       : DTI_SHORT_DELIVERED,
                              .even = plan->even };
 }
 
@@ -64,7 +53,7 @@ bool dti_plan_needs_hosts(const struct dti_team *team, const struct dti_input_pl
 
 /* -- summaries of all hosts -- */
 
-static uint64_t hash_components(const ditto_dataset *dataset)
+static ditto_status summarize(const ditto_dataset *dataset, struct dti_pipeline_summary *out)
 {
     uint64_t hash = dti_hash_word(DTI_HASH_SEED, dataset->components);
     for (uint32_t k = 0; k < dataset->components; k++) {
@@ -72,12 +61,7 @@ static uint64_t hash_components(const ditto_dataset *dataset)
         hash = dti_hash_word(hash, (uint64_t)c->dtype << 32 | c->rank);
         hash = dti_hash_bytes(hash, c->shape, c->rank * sizeof c->shape[0]);
     }
-    return hash;
-}
-
-static ditto_status summarize(const ditto_dataset *dataset, struct dti_pipeline_summary *out)
-{
-    *out = (struct dti_pipeline_summary){ .components = hash_components(dataset),
+    *out = (struct dti_pipeline_summary){ .components = hash,
                                           .batch_rows = dataset->batch_rows,
                                           .is_infinite = dataset->infinite,
                                           .drops_remainder = dataset->drop_remainder };
@@ -177,22 +161,16 @@ static ditto_status exchange(struct dti_team *team, struct dti_input_plan *plan,
     return status == DITTO_OK ? take_state(&gathered[0], plan) : status;
 }
 
-static ditto_status check_life_line(const struct dti_team *team, const struct dti_input_plan *plan)
-{
-    if (!dti_plan_needs_hosts(team, plan) || dti_cross_has_life_line(team))
-        return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_UNSUPPORTED,
-        "%u pipelines read different rows, so hosts must tell each other over the life line which "
-        "steps exist, and this cluster has none: allow it (ditto_cluster_options.life_line), or use "
-        "DITTO_SHARD_DATA or one pipeline",
-        plan->pipelines);
-}
-
 ditto_status dti_pipelines_agree(struct dti_team *team, ditto_dataset *const *dataset,
                                  struct dti_input_plan *plan, struct dti_pipeline_summary **out)
 {
-    DTI_TRY(check_life_line(team, plan));
+    if (dti_plan_needs_hosts(team, plan) && !dti_cross_has_life_line(team))
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%u pipelines read different rows, so hosts must tell each other over the life line which "
+            "steps exist, and this cluster has none: allow it (ditto_cluster_options.life_line), or use "
+            "DITTO_SHARD_DATA or one pipeline",
+            plan->pipelines);
     struct dti_pipeline_summary *all = calloc(plan->pipelines, sizeof *all);
     if (all == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);

@@ -52,19 +52,6 @@ uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
     return count < 1 ? 1 : count < most ? count : most;
 }
 
-static void set_affinity(struct dti_producer *p)
-{
-    struct dti_mask allowed;
-    uint32_t replica = p->pipeline->first_replica + p->group->replica[0];
-    p->has_affinity = host_mask(&allowed);
-    if (!p->has_affinity)
-        return;
-    if (find_free_pus(&allowed, dti_team_replica(p->iterator->team, replica)->pu.numa_node, &p->affinity) ==
-            0 &&
-        find_free_pus(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
-        p->affinity = allowed; /* no PU is free */
-}
-
 /* -- groups -- */
 
 /* Divides the pipeline's replicas into at most `most` groups. The replicas of one node are in the same
@@ -111,6 +98,7 @@ ditto_status dti_producers_prepare(struct ditto_iterator *it)
 {
     for (uint32_t w = 0; w < it->plan.local_pipelines; w++) {
         struct dti_pipeline *pipeline = &it->pipeline[w];
+        struct dti_mask allowed;
         DTI_TRY(make_groups(it, pipeline, it->plan.producers));
         for (uint32_t i = 0; i < it->plan.producers; i++) {
             struct dti_producer *p = &it->producer[w * it->plan.producers + i];
@@ -120,7 +108,12 @@ ditto_status dti_producers_prepare(struct ditto_iterator *it)
             p->index = w * it->plan.producers + i;
             p->number = dti_team_number_producer(it->team);
             p->reader.closing = &it->closing;
-            set_affinity(p);
+            uint32_t node = dti_team_replica(it->team, pipeline->first_replica + p->group->replica[0])
+                                ->pu.numa_node;
+            p->has_affinity = host_mask(&allowed);
+            if (p->has_affinity && find_free_pus(&allowed, node, &p->affinity) == 0 &&
+                find_free_pus(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
+                p->affinity = allowed; /* no PU is free */
         }
     }
     return DITTO_OK;

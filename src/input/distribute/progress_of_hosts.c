@@ -101,19 +101,15 @@ void dti_progress_ask(struct dti_progress_of_hosts *hosts, uint64_t step)
 
 /* -- hearing: the thread of the life line -- */
 
-static bool is_here(const struct ditto_iterator *it, uint32_t pipeline)
-{
-    return pipeline >= it->plan.first_pipeline &&
-           pipeline - it->plan.first_pipeline < it->plan.local_pipelines;
-}
-
 /* Takes over the progress of a pipeline that is on other hosts only. */
 static void take_over(struct dti_progress_of_hosts *hosts, const struct dti_notice *notice)
 {
     struct ditto_iterator *it = hosts->iterator;
-    if (notice->word[PIPELINE] >= it->plan.pipelines || is_here(it, (uint32_t)notice->word[PIPELINE]))
+    uint64_t pipeline = notice->word[PIPELINE], first = it->plan.first_pipeline;
+    bool is_here = pipeline >= first && pipeline - first < it->plan.local_pipelines;
+    if (pipeline >= it->plan.pipelines || is_here)
         return;
-    struct dti_pipeline_progress *n = progress_of(hosts, (uint32_t)notice->word[PIPELINE]);
+    struct dti_pipeline_progress *n = progress_of(hosts, (uint32_t)pipeline);
     /* Two threads of the other host may have told at once, so an older number may come last. Only this thread
      * stores it. release: both stores pair with existence_of in sequencer.c */
     if (notice->word[STEPS] > load(&n->steps))

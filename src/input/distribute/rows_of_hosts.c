@@ -70,36 +70,21 @@ void dti_digest_of_rows_end(struct dti_sequencer *s)
 
 /* -- what a host tells -- */
 
-static bool is_shared_order(const struct dti_sequencer *s)
-{
-    return s->o.cut.arrangement == DTI_CUT_SHARED;
-}
-
-/* Returns the number of steps that all replicas of the pipeline on this host have taken. Sets *all_ended if
- * the input of all of them has ended. */
-static uint64_t steps_of(const struct ditto_iterator *it, const struct dti_pipeline *p, bool *all_ended)
-{
-    const struct dti_sequencer *s = &p->sequencer;
-    uint64_t least = UINT64_MAX;
-    *all_ended = true;
-    for (uint32_t j = 0; j < s->o.served; j++) {
-        const struct dti_consumer *c = &it->consumer[p->first_replica + j];
-        uint64_t steps = s->begins[j] + c->ring.next;
-        least = steps < least ? steps : least;
-        *all_ended &= c->end_status == DITTO_END_OF_INPUT;
-    }
-    return least;
-}
-
 /* Sets *out to what is told of a pipeline. Returns false if there is nothing to tell. */
 static bool tell(const struct ditto_iterator *it, struct dti_pipeline *p, struct dti_chosen_rows *out)
 {
     const struct dti_sequencer *s = &p->sequencer;
     struct dti_digest_of_rows *d = &p->sequencer.digest;
-    bool all_ended;
+    bool all_ended = true; /* the input of all replicas of the pipeline on this host */
     if (d->after == NULL)
         return false;
-    uint64_t steps = steps_of(it, p, &all_ended);
+    uint64_t steps = UINT64_MAX; /* that all of these replicas have taken */
+    for (uint32_t j = 0; j < s->o.served; j++) {
+        const struct dti_consumer *c = &it->consumer[p->first_replica + j];
+        uint64_t taken = s->begins[j] + c->ring.next;
+        steps = taken < steps ? taken : steps;
+        all_ended &= c->end_status == DITTO_END_OF_INPUT;
+    }
     pthread_mutex_lock(&d->lock);
     steps = steps < d->cut ? steps : d->cut; /* other pipelines may have steps without rows of this one */
     bool has_ended = all_ended && d->has_ended && steps == d->cut;
@@ -110,7 +95,9 @@ static bool tell(const struct ditto_iterator *it, struct dti_pipeline *p, struct
                                          .first = s->first,
                                          .steps = steps,
                                          .digest = steps > s->first ? *digest_after(s, steps - 1) : 0,
-                                         .pipeline = is_shared_order(s) ? 0 : s->o.cut.pipeline,
+                                         .pipeline = s->o.cut.arrangement == DTI_CUT_SHARED
+                                                         ? 0
+                                                         : s->o.cut.pipeline,
                                          .has_ended = has_ended };
     pthread_mutex_unlock(&d->lock);
     return tells;
@@ -182,20 +169,16 @@ bool dti_chosen_rows_differ(const struct dti_chosen_rows *a, uint32_t a_count,
     return false;
 }
 
-/* Writes the kinds of a dataset, from its last transformation to its source. */
-static void describe(const ditto_dataset *dataset, struct dti_text *text)
-{
-    for (; dataset->inputs > 0; dataset = dataset->input[0])
-        dti_text_add(text, "%s of ", dataset->kind->name);
-    dti_text_add(text, "%s", dataset->kind->name);
-}
-
 void dti_input_describe_dataset(const struct dti_team *team, uint64_t iterator, struct dti_text *text)
 {
     for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL;) {
         if (it->number == iterator) {
+            /* The kinds of the dataset, from its last transformation to its source. */
+            const ditto_dataset *dataset = dti_iterator_dataset(it);
             dti_text_add(text, "the dataset (");
-            describe(dti_iterator_dataset(it), text);
+            for (; dataset->inputs > 0; dataset = dataset->input[0])
+                dti_text_add(text, "%s of ", dataset->kind->name);
+            dti_text_add(text, "%s", dataset->kind->name);
             dti_text_add(text, ", pass %llu)", (unsigned long long)it->plan.pass);
             return;
         }

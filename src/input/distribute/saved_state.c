@@ -111,30 +111,25 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
     return dti_cursor_save(s->cursor, to);
 }
 
-/* Writes one pipeline, or only its steps. Sets *bytes to their number. */
-static ditto_status write_locked(struct ditto_iterator *it, struct dti_pipeline *p, bool only_steps,
-                                 struct dti_bytes *to, uint64_t *bytes)
-{
-    struct dti_frame frame;
-    size_t before = to->length;
-    uint64_t first;
-    pthread_mutex_lock(&p->sequencer.lock);
-    /* In this context a generator's save function cannot call back into the iterator. */
-    struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
-    ditto_status status = only_steps ? write_steps(it, p, to, &first) : write_pipeline(it, p, to);
-    dti_frame_leave(&frame, saved);
-    pthread_mutex_unlock(&p->sequencer.lock);
-    *bytes = to->length - before;
-    return status;
-}
-
 /* Writes the pipelines of this host one behind the other, and the bytes of each to bytes[0], bytes[1], ... Of
  * a pipeline whose first replica is on another host, only the steps are written. */
 static ditto_status write_own(struct ditto_iterator *it, struct dti_bytes *to, uint64_t *bytes)
 {
-    for (uint32_t i = 0; i < it->plan.local_pipelines; i++)
-        DTI_TRY(
-            write_locked(it, &it->pipeline[i], it->pipeline[i].sequencer.o.first_served != 0, to, &bytes[i]));
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
+        struct dti_pipeline *p = &it->pipeline[i];
+        struct dti_frame frame;
+        size_t before = to->length;
+        uint64_t first;
+        pthread_mutex_lock(&p->sequencer.lock);
+        /* In this context a generator's save function cannot call back into the iterator. */
+        struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
+        ditto_status status = p->sequencer.o.first_served != 0 ? write_steps(it, p, to, &first)
+                                                               : write_pipeline(it, p, to);
+        dti_frame_leave(&frame, saved);
+        pthread_mutex_unlock(&p->sequencer.lock);
+        DTI_TRY(status);
+        bytes[i] = to->length - before;
+    }
     return dti_bytes_status(to);
 }
 
@@ -151,16 +146,6 @@ struct given_pipelines {
     uint64_t first, count;
     const char *lengths, *data;
 };
-
-static struct given_pipelines open_given(const struct dti_gathered *from)
-{
-    struct given_pipelines given;
-    memcpy(&given.first, from->data, sizeof given.first);
-    memcpy(&given.count, from->data + sizeof given.first, sizeof given.count);
-    given.lengths = (const char *)from->data + 2 * sizeof given.first;
-    given.data = given.lengths + given.count * sizeof(uint64_t);
-    return given;
-}
 
 /* Takes over the pipelines of one host that no host before it has given. A pipeline that several hosts have
  * must be at the same step on all of them. */
@@ -214,25 +199,14 @@ static ditto_status write_all(struct ditto_iterator *it, struct dti_bytes *to, u
         status = give(it, &own, bytes, &gathered);
     dti_bytes_free(&own);
     for (uint32_t h = 0; status == DITTO_OK && h < dti_cross_hosts(it->team); h++) {
-        struct given_pipelines given = open_given(&gathered[h]);
+        struct given_pipelines given;
+        memcpy(&given.first, gathered[h].data, sizeof given.first);
+        memcpy(&given.count, gathered[h].data + sizeof given.first, sizeof given.count);
+        given.lengths = (const char *)gathered[h].data + 2 * sizeof given.first;
+        given.data = given.lengths + given.count * sizeof(uint64_t);
         status = take_given(&given, &known, &last_step, to, bytes);
     }
     return status == DITTO_OK ? dti_bytes_status(to) : status;
-}
-
-static void write_head(const struct ditto_iterator *it, const uint64_t *bytes, struct dti_bytes *to)
-{
-    uint64_t fingerprint = fingerprint_all(it);
-    bool has_lengths = it->plan.pipelines > 1;
-    dti_bytes_put(to, has_lengths ? magic_3 : magic_2, MAGIC_BYTES);
-    dti_bytes_put(to, &fingerprint, sizeof fingerprint);
-    dti_bytes_put_u64(to, it->plan.pipelines);
-    dti_bytes_put_u64(to, it->plan.global);
-    dti_bytes_put_u64(to, it->all_replicas);
-    dti_bytes_put_u64(to, it->plan.pass);
-    dti_bytes_put_u64(to, (uint64_t)it->plan.sharing);
-    for (uint32_t w = 0; has_lengths && w < it->plan.pipelines; w++)
-        dti_bytes_put_u64(to, bytes[w]);
 }
 
 ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
@@ -245,7 +219,17 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
     status = dti_cross_has_hosts(it->team) ? write_all(it, &pipelines, bytes)
                                            : write_own(it, &pipelines, bytes);
     if (status == DITTO_OK) {
-        write_head(it, bytes, to);
+        uint64_t fingerprint = fingerprint_all(it);
+        bool has_lengths = it->plan.pipelines > 1;
+        dti_bytes_put(to, has_lengths ? magic_3 : magic_2, MAGIC_BYTES);
+        dti_bytes_put(to, &fingerprint, sizeof fingerprint);
+        dti_bytes_put_u64(to, it->plan.pipelines);
+        dti_bytes_put_u64(to, it->plan.global);
+        dti_bytes_put_u64(to, it->all_replicas);
+        dti_bytes_put_u64(to, it->plan.pass);
+        dti_bytes_put_u64(to, (uint64_t)it->plan.sharing);
+        for (uint32_t w = 0; has_lengths && w < it->plan.pipelines; w++)
+            dti_bytes_put_u64(to, bytes[w]);
         dti_bytes_put(to, pipelines.data, pipelines.length);
         uint64_t hash = dti_hash_bytes(DTI_HASH_SEED, to->data, to->length);
         dti_bytes_put(to, &hash, sizeof hash);

@@ -95,17 +95,6 @@ static size_t ask(struct dti_sequencer *s, struct dti_rows rows, size_t want)
     return got;
 }
 
-/* Returns true if the input has more rows. Called for a step in which this pipeline gets no rows, which
- * happens only if G < N. The pipeline makes such a step exist only if there are more rows. */
-static bool has_more(struct dti_sequencer *s)
-{
-    if (s->before_given == s->before_count) {
-        s->before_given = 0;
-        s->before_count = ask(s, s->before, 1);
-    }
-    return s->before_given < s->before_count;
-}
-
 static void publish(struct dti_sequencer *s)
 {
     struct dti_pipeline_progress *own = &s->o.progress->pipeline_progress[s->o.cut.pipeline];
@@ -135,7 +124,14 @@ static void cut_step(struct dti_sequencer *s)
                s->before.stride * sizeof(uint64_t));
     if (step->count < want)
         step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
-    bool more = want == 0 && s->o.cut.shorts != DTI_SHORT_NEVER && has_more(s);
+    /* If this pipeline gets no rows in the step, which happens only if G < N, it makes the step exist only if
+     * there are more rows. */
+    bool asks = want == 0 && s->o.cut.shorts != DTI_SHORT_NEVER;
+    if (asks && s->before_given == s->before_count) {
+        s->before_given = 0;
+        s->before_count = ask(s, s->before, 1);
+    }
+    bool more = asks && s->before_given < s->before_count;
     if (dti_cut_exists(&s->o.cut, want, step->count, s->source_status < 0, more)) {
         if (s->o.is_compared)
             dti_digest_of_rows_add(s, step);

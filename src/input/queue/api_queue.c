@@ -11,9 +11,11 @@ static inline ditto_status check_producer(const ditto_queue *queue, uint32_t pro
                     producer, queue->producers);
 }
 
-/* Returns DITTO_ERR_RANGE if the bytes can never fit. */
-static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
+/* Returns DITTO_ERR_RANGE also if the bytes can never fit. */
+static inline ditto_status check_item(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
 {
+    DTI_TRY(dti_not_null(queue, "queue"));
+    DTI_TRY(check_producer(queue, producer));
     if (queue->max_bytes != 0 && bytes > queue->max_bytes)
         return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: max_bytes is %llu",
                         (unsigned long long)bytes, (unsigned long long)queue->max_bytes);
@@ -21,13 +23,6 @@ static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
         return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: slots have %llu bytes",
                         (unsigned long long)bytes, (unsigned long long)queue->payload_bytes);
     return DITTO_OK;
-}
-
-static inline ditto_status check_item(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
-{
-    DTI_TRY(dti_not_null(queue, "queue"));
-    DTI_TRY(check_producer(queue, producer));
-    return check_bytes(queue, bytes);
 }
 
 ditto_status ditto_queue_create(const ditto_queue_options *options, ditto_queue **out)

@@ -254,11 +254,6 @@ ditto_status dti_queue_publish(ditto_queue *q, uint32_t producer, uint64_t ticke
 
 /* -- the consumer -- */
 
-static inline bool is_filled(const struct dti_queue_slot *e, uint64_t ticket)
-{
-    return atomic_load_explicit(&e->filled, memory_order_acquire) == ticket + 1; /* P1 */
-}
-
 /* Gives back the slot at head and its bytes. */
 static inline void give_back(ditto_queue *q, uint64_t bytes)
 {
@@ -288,7 +283,7 @@ static inline enum next_slot_state inspect_next(ditto_queue *q)
 {
     for (;;) {
         struct dti_queue_slot *e = dti_queue_slot_of(q, q->next);
-        if (!is_filled(e, q->next)) {
+        if (atomic_load_explicit(&e->filled, memory_order_acquire) != q->next + 1) { /* P1 */
             if (!q->ended && !has_ended(q))
                 return NEXT_NONE;
             /* It is written only when the end is seen, because producers read this cache line. */

@@ -14,14 +14,6 @@
 #define DEFAULT_SLOTS 64u
 #define NODE_BITS     1024u
 
-static uint64_t round_up_to_power(uint32_t slots)
-{
-    uint64_t power = 1;
-    while (power < slots)
-        power *= 2;
-    return power;
-}
-
 /* Computes the size of the mapping. Slots and payload are in one mapping, so that one memory policy holds for
  * both. */
 static ditto_status lay_out(ditto_queue *q)
@@ -42,28 +34,24 @@ too_much:
                     (unsigned long long)slots, (unsigned long long)q->payload_bytes);
 }
 
-/* The node is preferred, not required, because a full node should make a queue slow and not end the program.
- * If the kernel refuses, the first touch by this thread decides the node. */
-static void prefer_node(void *memory, size_t bytes, uint32_t node)
-{
-    unsigned long mask[NODE_BITS / 64] = { 0 };
-    int kept_errno = errno;
-    mask[node / 64] = 1ul << node % 64;
-    (void)mbind(memory, bytes, MPOL_PREFERRED, mask, NODE_BITS, 0);
-    errno = kept_errno;
-}
-
 static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
 {
     int kept_errno = errno;
     void *memory = mmap(NULL, q->mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int refused = memory == MAP_FAILED ? errno : 0;
-    errno = kept_errno;
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
+        errno = kept_errno;
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused, "no memory for a queue of %zu bytes",
                               q->mapped_bytes);
-    if (o->has_node != 0)
-        prefer_node(memory, q->mapped_bytes, o->node);
+    }
+    if (o->has_node != 0) {
+        /* The node is preferred, not required, because a full node should make a queue slow and not end the
+         * program. If the kernel refuses, the first touch by this thread decides the node. */
+        unsigned long mask[NODE_BITS / 64] = { 0 };
+        mask[o->node / 64] = 1ul << o->node % 64;
+        (void)mbind(memory, q->mapped_bytes, MPOL_PREFERRED, mask, NODE_BITS, 0);
+        errno = kept_errno;
+    }
     memset(memory, 0, q->mapped_bytes); /* page faults happen now and not during the first calls */
     q->slot = memory;
     /* slots_end is the end of the slots, in pairs of cache lines. */
@@ -104,7 +92,10 @@ static ditto_queue *allocate(const ditto_queue_options *o)
         return NULL;
     memset(q, 0, sizeof *q);
     q->producers = o->num_producers != 0 ? o->num_producers : 1;
-    q->mask = round_up_to_power(o->num_slots != 0 ? o->num_slots : DEFAULT_SLOTS) - 1;
+    uint64_t slots = 1; /* a power of two */
+    while (slots < (o->num_slots != 0 ? o->num_slots : DEFAULT_SLOTS))
+        slots *= 2;
+    q->mask = slots - 1;
     q->max_bytes = o->max_bytes;
     q->payload_bytes = o->payload_bytes;
     q->drop = o->drop;

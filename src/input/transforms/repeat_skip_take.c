@@ -62,25 +62,18 @@ static ditto_status next_over_passes(struct count_cursor *c, struct dti_rows row
     }
 }
 
-/* Skips the rows that are still to be skipped. `rows` has space for `capacity` rows. */
-static ditto_status skip_rows(struct count_cursor *c, struct dti_rows rows, size_t capacity)
-{
-    while (c->skip_left > 0) {
-        size_t got;
-        DTI_TRY(dti_closing_check(c->pass.closing));
-        ditto_status status = next_over_passes(
-            c, rows, capacity < c->skip_left ? capacity : (size_t)c->skip_left, &got);
-        dti_rows_drop(c->base.dataset, rows, got);
-        c->skip_left -= got;
-        DTI_TRY(status);
-    }
-    return DITTO_OK;
-}
-
 static ditto_status next_count(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
     struct count_cursor *c = (struct count_cursor *)cursor;
-    DTI_TRY(skip_rows(c, rows, want));
+    while (c->skip_left > 0) {
+        size_t skipped;
+        DTI_TRY(dti_closing_check(c->pass.closing));
+        ditto_status skip_status = next_over_passes(
+            c, rows, want < c->skip_left ? want : (size_t)c->skip_left, &skipped);
+        dti_rows_drop(c->base.dataset, rows, skipped);
+        c->skip_left -= skipped;
+        DTI_TRY(skip_status);
+    }
     bool reaches_take = c->take_left <= want;
     ditto_status status = next_over_passes(c, rows, reaches_take ? (size_t)c->take_left : want, got);
     if (c->take_left != UINT64_MAX)

@@ -25,22 +25,10 @@ static ditto_status open_shard(struct dti_cursor *cursor, const struct dti_pass 
     return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 
-/* Returns true if the next row belongs to the shard that is kept, and moves on to the row after it. */
-static bool take_if_kept(struct shard_cursor *c)
-{
-    const struct shard_dataset *d = (const struct shard_dataset *)c->base.dataset;
-    bool is_kept = c->next_shard == d->shard;
-    if (++c->in_block == d->block) {
-        c->in_block = 0;
-        c->next_shard = c->next_shard + 1 < d->shards ? c->next_shard + 1 : 0;
-    }
-    return is_kept;
-}
-
 static ditto_status next_shard(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
     struct shard_cursor *c = (struct shard_cursor *)cursor;
-    const ditto_dataset *d = c->base.dataset;
+    const struct shard_dataset *d = (const struct shard_dataset *)cursor->dataset;
     while (*got < want) {
         size_t more;
         struct dti_rows some = dti_rows_from(rows, *got);
@@ -48,10 +36,14 @@ static ditto_status next_shard(struct dti_cursor *cursor, struct dti_rows rows, 
         ditto_status status = dti_cursor_next(cursor->from, some, want - *got, &more);
         for (size_t i = 0; i < more; i++) {
             struct dti_rows row = dti_rows_from(some, i);
-            if (!take_if_kept(c))
-                dti_rows_drop(d, row, 1);
+            if (c->next_shard != d->shard)
+                dti_rows_drop(&d->base, row, 1);
             else
-                memmove(dti_rows_from(rows, (*got)++).word, row.word, d->row_words * sizeof *row.word);
+                memmove(dti_rows_from(rows, (*got)++).word, row.word, d->base.row_words * sizeof *row.word);
+            if (++c->in_block == d->block) {
+                c->in_block = 0;
+                c->next_shard = c->next_shard + 1 < d->shards ? c->next_shard + 1 : 0;
+            }
         }
         DTI_TRY(status);
     }

@@ -111,17 +111,10 @@ static ditto_status refill(struct shuffle_cursor *c)
     return DITTO_OK;
 }
 
-static void draw(struct shuffle_cursor *c, uint64_t *row)
-{
-    size_t bytes = c->rows.stride * sizeof(uint64_t);
-    uint64_t *drawn = dti_rows_from(c->rows, (size_t)random_below(&c->random, c->filled)).word;
-    memcpy(row, drawn, bytes);
-    memmove(drawn, dti_rows_from(c->rows, --c->filled).word, bytes);
-}
-
 static ditto_status next_shuffle(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
     struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
+    size_t bytes = c->rows.stride * sizeof(uint64_t);
     for (; *got < want; ++*got) {
         if (c->input_status == DITTO_OK && c->filled < c->capacity)
             DTI_TRY(refill(c));
@@ -130,7 +123,9 @@ static ditto_status next_shuffle(struct dti_cursor *cursor, struct dti_rows rows
                 dti_error_set(&c->error);
             return c->input_status;
         }
-        draw(c, dti_rows_from(rows, *got).word);
+        uint64_t *drawn = dti_rows_from(c->rows, (size_t)random_below(&c->random, c->filled)).word;
+        memcpy(dti_rows_from(rows, *got).word, drawn, bytes);
+        memmove(drawn, dti_rows_from(c->rows, --c->filled).word, bytes);
     }
     return DITTO_OK;
 }

@@ -26,20 +26,6 @@ static ditto_status open_zip(struct dti_cursor *cursor, const struct dti_pass *p
     return DITTO_OK;
 }
 
-/* Drops the rows from `first` on that the first `inputs` inputs have given, because another input has no row
- * for them. */
-static void drop_alone(const ditto_dataset *d, uint32_t inputs, struct dti_rows rows, size_t first,
-                       const size_t *given)
-{
-    size_t word = 0;
-    for (uint32_t i = 0; i < inputs; i++) {
-        struct dti_rows own = dti_rows_words_from(rows, word);
-        if (given[i] > first)
-            dti_rows_drop(d->input[i], dti_rows_from(own, first), given[i] - first);
-        word += d->input[i]->row_words;
-    }
-}
-
 static ditto_status next_zip(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
     struct zip_cursor *c = (struct zip_cursor *)cursor;
@@ -66,7 +52,14 @@ static ditto_status next_zip(struct dti_cursor *cursor, struct dti_rows rows, si
         *got = given[i];
         word += d->input[i]->row_words;
     }
-    drop_alone(d, d->inputs, rows, *got, given);
+    /* Drops the rows for which another input has no row. */
+    word = 0;
+    for (uint32_t i = 0; i < d->inputs; i++) {
+        struct dti_rows own = dti_rows_words_from(rows, word);
+        if (given[i] > *got)
+            dti_rows_drop(d->input[i], dti_rows_from(own, *got), given[i] - *got);
+        word += d->input[i]->row_words;
+    }
     if (status < 0)
         dti_error_set(&error);
     c->ended = status == DITTO_END_OF_INPUT;

@@ -12,26 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* -- looking -- */
+/* -- the list -- */
 
-/* Checks a file and gets its size. FIFOs, folders and devices are refused, because reading them may wait or
- * they have no size. */
-static ditto_status inspect(struct dti_file *file)
-{
-    struct stat about;
-    if (stat(file->name, &about) != 0)
-        return DTI_FAIL_ERRNO(errno == ENOENT || errno == ENOTDIR ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, errno,
-                              "%s", file->name);
-    if (!S_ISREG(about.st_mode))
-        return DTI_FAIL(DITTO_ERR_IO,
-                        "%s is not a regular file, but it is read at several offsets, and more than once",
-                        file->name);
-    if (access(file->name, R_OK) != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s", file->name);
-    file->bytes = (uint64_t)about.st_size;
-    return DITTO_OK;
-}
-
+/* Adds a file to the list. Checks it and gets its size. */
 static ditto_status add(struct dti_files *files, const char *name)
 {
     if ((files->count & (files->count - 1)) == 0) { /* the capacity doubles */
@@ -46,7 +29,19 @@ static ditto_status add(struct dti_files *files, const char *name)
     if (file->name == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a file name");
     files->count++;
-    return inspect(file);
+    /* FIFOs, folders and devices are refused, because reading them may wait or they have no size. */
+    struct stat about;
+    if (stat(file->name, &about) != 0)
+        return DTI_FAIL_ERRNO(errno == ENOENT || errno == ENOTDIR ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, errno,
+                              "%s", file->name);
+    if (!S_ISREG(about.st_mode))
+        return DTI_FAIL(DITTO_ERR_IO,
+                        "%s is not a regular file, but it is read at several offsets, and more than once",
+                        file->name);
+    if (access(file->name, R_OK) != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s", file->name);
+    file->bytes = (uint64_t)about.st_size;
+    return DITTO_OK;
 }
 
 static int by_name(const void *left, const void *right)
@@ -102,14 +97,6 @@ static void watch_forks(void)
 }
 
 /* The caller of this function and of those below, up to open_file, holds the lock. */
-static void add_to_idle(struct dti_file *file)
-{
-    file->older = opened.newest;
-    file->newer = NULL;
-    *(opened.newest != NULL ? &opened.newest->newer : &opened.oldest) = file;
-    opened.newest = file;
-}
-
 static void remove_from_idle(struct dti_file *file)
 {
     *(file->older != NULL ? &file->older->newer : &opened.oldest) = file->newer;
@@ -149,25 +136,14 @@ static int open_file(struct dti_file *file)
     return 0;
 }
 
-/* Makes sure that the file is open and stays open until give_back. Returns 0, or errno. */
-static int take(struct dti_file *file)
-{
-    int error_number = 0;
-    lock_opened();
-    if (file->descriptor < 0)
-        error_number = open_file(file);
-    else if (file->pins == 0)
-        remove_from_idle(file);
-    file->pins += error_number == 0;
-    unlock_opened();
-    return error_number;
-}
-
 static void give_back(struct dti_file *file)
 {
     lock_opened();
     if (--file->pins == 0) {
-        add_to_idle(file);
+        file->older = opened.newest;
+        file->newer = NULL;
+        *(opened.newest != NULL ? &opened.newest->newer : &opened.oldest) = file;
+        opened.newest = file;
         if (opened.count > DTI_FILES_OPEN)
             close_oldest();
     }
@@ -209,10 +185,18 @@ void dti_files_free(struct dti_files *files)
 
 /* -- reading -- */
 
+/* Makes sure that the file is open and stays open until give_back. */
 static ditto_status take_descriptor(struct dti_files *files, uint32_t number, int *descriptor)
 {
     struct dti_file *file = &files->file[number];
-    int error_number = take(file);
+    int error_number = 0;
+    lock_opened();
+    if (file->descriptor < 0)
+        error_number = open_file(file);
+    else if (file->pins == 0)
+        remove_from_idle(file);
+    file->pins += error_number == 0;
+    unlock_opened();
     if (error_number != 0)
         return DTI_FAIL_ERRNO(error_number == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, error_number, "%s",
                               file->name);

@@ -61,22 +61,15 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
     return DITTO_OK;
 }
 
-/* Returns the size of the next read. The read ends at a multiple of DTI_WINDOW_BYTES, or one byte after the
- * known end of the file, so that one read also finds the end, but it has at least ALIGNMENT bytes unless it
- * would pass such a multiple. */
-static size_t next_piece(const struct dti_window *w, uint64_t from)
-{
-    uint64_t known = w->files->file[w->file].bytes, piece = DTI_WINDOW_BYTES - from % DTI_WINDOW_BYTES;
-    uint64_t left = from < known ? known - from + 1 : 1;
-    if (left < ALIGNMENT)
-        left = ALIGNMENT;
-    return (size_t)(piece < left ? piece : left);
-}
-
 static ditto_status read_more(struct dti_window *w)
 {
-    uint64_t from = w->at + (w->filled - w->used);
-    size_t wanted = next_piece(w, from), got;
+    uint64_t from = w->at + (w->filled - w->used), known = w->files->file[w->file].bytes;
+    /* The read ends at a multiple of DTI_WINDOW_BYTES, or one byte after the known end of the file, so that one
+     * read also finds the end, but it has at least ALIGNMENT bytes unless it would pass such a multiple. */
+    uint64_t piece = DTI_WINDOW_BYTES - from % DTI_WINDOW_BYTES;
+    uint64_t left = from < known ? known - from + 1 : 1;
+    left = left < ALIGNMENT ? ALIGNMENT : left;
+    size_t wanted = (size_t)(piece < left ? piece : left), got;
     DTI_TRY(ensure_capacity(w, wanted));
     DTI_TRY(dti_files_read(w->files, w->file, from, w->buffer + w->filled, wanted, &got));
     w->filled += got;

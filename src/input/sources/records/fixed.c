@@ -221,25 +221,6 @@ static ditto_status count_records(const struct fixed_dataset *f, const struct dt
     return DITTO_OK;
 }
 
-static ditto_status inspect_files(struct fixed_dataset *f, const ditto_files *files)
-{
-    bool has_records = false;
-    DTI_TRY(dti_files_create(&f->files, files));
-    f->base.files = f->files.count;
-    f->base.by_file = true;
-    f->records = calloc(f->files.count, sizeof *f->records);
-    if (f->records == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a list of files");
-    for (uint32_t i = 0; i < f->files.count; i++) {
-        DTI_TRY(count_records(f, &f->files.file[i], &f->records[i]));
-        has_records |= f->records[i] > 0;
-    }
-    if (!has_records)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there are no records to iterate", f->files.file[0].name,
-                        f->files.count > 1 ? " and all other files" : "");
-    return DITTO_OK;
-}
-
 /* If all elements have the same size, a record that begins within an element of another record is a mistake,
  * for example a stride that was given in elements. */
 static ditto_status check_stride(const struct fixed_dataset *f)
@@ -268,7 +249,21 @@ static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, c
         return DTI_FAIL(DITTO_ERR_INVALID, "a record has 0 bytes, so a file could hold any number of them");
     f->stride = f->options.stride_bytes != 0 ? f->options.stride_bytes : f->base.row_bytes;
     DTI_TRY(check_stride(f));
-    return inspect_files(f, files);
+    DTI_TRY(dti_files_create(&f->files, files));
+    f->base.files = f->files.count;
+    f->base.by_file = true;
+    f->records = calloc(f->files.count, sizeof *f->records);
+    if (f->records == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a list of files");
+    bool has_records = false;
+    for (uint32_t i = 0; i < f->files.count; i++) {
+        DTI_TRY(count_records(f, &f->files.file[i], &f->records[i]));
+        has_records |= f->records[i] > 0;
+    }
+    if (!has_records)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there are no records to iterate", f->files.file[0].name,
+                        f->files.count > 1 ? " and all other files" : "");
+    return DITTO_OK;
 }
 
 ditto_status dti_fixed_create(const ditto_files *files, const ditto_tensor *row, uint32_t components,

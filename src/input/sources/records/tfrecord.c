@@ -20,11 +20,6 @@ static uint32_t u32_at(const char *bytes)
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-static uint64_t u64_at(const char *bytes)
-{
-    return u32_at(bytes) | (uint64_t)u32_at(bytes + 4) << 32;
-}
-
 /* Records an error "data.tfrecord: record 7 at offset 1234: " and the text `what`. */
 static ditto_status fail(const struct dti_tfrecord *t, ditto_status status, struct dti_record record,
                          const char *what)
@@ -40,7 +35,7 @@ ditto_status dti_record_check_header(const struct dti_tfrecord *t, struct dti_re
     char what[96];
     uint32_t found = u32_at(header + 8), computed = dti_crc32c_masked(dti_crc32c(header, 8));
     struct dti_text text = { what, sizeof what, 0 };
-    *length = u64_at(header);
+    *length = u32_at(header) | (uint64_t)u32_at(header + 4) << 32;
     if (found == computed && *length <= t->options.max_bytes)
         return DITTO_OK;
     if (found != computed)
@@ -88,15 +83,6 @@ void dti_tfrecord_free(ditto_dataset *dataset)
     dti_files_free(&((struct dti_tfrecord *)dataset)->files);
 }
 
-static ditto_status check_not_empty(const struct dti_files *files)
-{
-    for (uint32_t i = 0; i < files->count; i++)
-        if (files->file[i].bytes > 0)
-            return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there are no records to iterate", files->file[0].name,
-                    files->count > 1 ? " and all other files" : "");
-}
-
 static ditto_status prepare(struct dti_tfrecord *t, const ditto_files *files)
 {
     bool packed = t->options.compression == DITTO_COMPRESSION_GZIP;
@@ -104,7 +90,12 @@ static ditto_status prepare(struct dti_tfrecord *t, const ditto_files *files)
     t->base.holds = packed;
     t->base.components = 2;
     DTI_TRY(dti_files_create(&t->files, files));
-    DTI_TRY(check_not_empty(&t->files));
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < t->files.count; i++)
+        bytes |= t->files.file[i].bytes;
+    if (bytes == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there are no records to iterate", t->files.file[0].name,
+                        t->files.count > 1 ? " and all other files" : "");
     t->base.files = t->files.count;
     t->base.by_file = true;
     DTI_TRY(dti_dataset_set_component(

@@ -95,16 +95,6 @@ static ditto_status restore_plain(struct dti_cursor *cursor, struct dti_bytes_re
 
 /* -- reading -- */
 
-static void put_row(const ditto_dataset *dataset, const char *data, size_t length, size_t index,
-                    void *const *destination)
-{
-    size_t capacity = dataset->component[0].bytes;
-    char *to = (char *)destination[0] + index * capacity;
-    memcpy(to, data, length);
-    memset(to + length, 0, capacity - length);
-    ((int64_t *)destination[1])[index] = (int64_t)length;
-}
-
 static ditto_status parse_plain(const ditto_dataset *dataset, struct dti_file_row file_row, const char *bytes,
                                 size_t index, void *const *destination, void *scratch)
 {
@@ -113,7 +103,11 @@ static ditto_status parse_plain(const ditto_dataset *dataset, struct dti_file_ro
     (void)scratch;
     DTI_TRY(dti_record_check_data((const struct dti_tfrecord *)dataset, record, data, file_row.bytes,
                                   data + file_row.bytes));
-    put_row(dataset, data, file_row.bytes, index, destination);
+    size_t capacity = dataset->component[0].bytes;
+    char *to = (char *)destination[0] + index * capacity;
+    memcpy(to, data, file_row.bytes);
+    memset(to + file_row.bytes, 0, capacity - file_row.bytes);
+    ((int64_t *)destination[1])[index] = (int64_t)file_row.bytes;
     return DITTO_OK;
 }
 

@@ -120,16 +120,6 @@ static ditto_status store_value(const struct csv_row *r, const struct use *use, 
     return good ? DITTO_OK : refuse_value(r, use, &field);
 }
 
-static ditto_status store_text(const struct csv_row *r, const struct use *use,
-                               const struct dti_csv_field *field, char *to)
-{
-    uint32_t capacity = r->csv->component[use->component].text_bytes;
-    size_t length;
-    if (!dti_csv_copy(field, to, capacity, &length))
-        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the text has more than %u bytes", FIELD_OF(r), capacity);
-    return dti_utf8_valid(to, length) ? DITTO_OK : refuse_field(r, "the text is not UTF-8");
-}
-
 /* Parses any field and sets *next to its end. */
 static ditto_status parse_field(const struct csv_row *r, const struct use *use, const char *at,
                                 const char **next)
@@ -143,7 +133,13 @@ static ditto_status parse_field(const struct csv_row *r, const struct use *use, 
         return refuse_field(r, fault);
     if (use->kind == SKIPPED)
         return DITTO_OK;
-    return use->kind == TEXT ? store_text(r, use, &field, to) : store_value(r, use, field, to);
+    if (use->kind != TEXT)
+        return store_value(r, use, field, to);
+    uint32_t capacity = r->csv->component[use->component].text_bytes;
+    size_t length;
+    if (!dti_csv_copy(&field, to, capacity, &length))
+        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the text has more than %u bytes", FIELD_OF(r), capacity);
+    return dti_utf8_valid(to, length) ? DITTO_OK : refuse_field(r, "the text is not UTF-8");
 }
 
 /* Parses an integer of a few digits, the most frequent kind of field. Returns its end, or NULL if
@@ -268,14 +264,6 @@ static const struct dti_dataset_kind csv_kind = {
     .free = free_csv,
 };
 
-/* Returns true if numbers can be read as this dtype. */
-static bool is_readable(ditto_dtype dtype)
-{
-    enum dti_dtype_class class = dti_dtype_class_of(dtype);
-    return class == DTI_CLASS_REAL || class == DTI_CLASS_SIGNED || class == DTI_CLASS_UNSIGNED ||
-           class == DTI_CLASS_BOOL;
-}
-
 /* Returns true if an element of this dtype can have the value. */
 static bool holds(ditto_dtype dtype, double value)
 {
@@ -295,7 +283,10 @@ static ditto_status check_component(const struct csv_dataset *csv, const ditto_c
 {
     uint64_t end = (uint64_t)c->first_column + c->num_columns,
              most = csv->columns != 0 ? csv->columns : MOST_COLUMNS;
-    if (c->text_bytes != 0 ? c->dtype != DITTO_U8 : !is_readable(c->dtype))
+    enum dti_dtype_class class = dti_dtype_class_of(c->dtype);
+    bool is_number = class == DTI_CLASS_REAL || class == DTI_CLASS_SIGNED || class == DTI_CLASS_UNSIGNED ||
+                     class == DTI_CLASS_BOOL;
+    if (c->text_bytes != 0 ? c->dtype != DITTO_U8 : !is_number)
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
             "components[%u].dtype = %d (%s): numbers are read as f32, f64, bool or an integer, text as u8", k,
@@ -315,25 +306,6 @@ static ditto_status check_component(const struct csv_dataset *csv, const ditto_c
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "components[%u].missing_value is %g: its dtype, %s, can't hold that", k,
                         c->missing_value, ditto_dtype_name(c->dtype));
-    return DITTO_OK;
-}
-
-static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_component *components,
-                                   uint32_t count)
-{
-    uint32_t used = 0;
-    csv->lines.base.components = count;
-    for (uint32_t k = 0; k < count; k++) {
-        ditto_csv_component *c = &csv->component[k];
-        *c = components[k];
-        DTI_TRY(check_component(csv, c, k));
-        size_t elements = c->text_bytes != 0 ? c->text_bytes : c->num_columns;
-        bool many = c->text_bytes != 0 || c->num_columns > 1;
-        ditto_tensor spec = { .dtype = c->dtype, .rank = many, .shape = { many ? elements : 0 } };
-        DTI_TRY(dti_dataset_set_component(&csv->lines.base, k, &spec));
-        used = c->first_column + c->num_columns > used ? c->first_column + c->num_columns : used;
-    }
-    csv->columns = csv->columns != 0 ? csv->columns : used;
     return DITTO_OK;
 }
 
@@ -360,19 +332,6 @@ static size_t uses_of(const struct csv_dataset *csv, uint32_t column, struct use
     return uses;
 }
 
-static ditto_status make_uses(struct csv_dataset *csv)
-{
-    for (uint32_t column = 0; column < csv->columns; column++)
-        csv->uses += uses_of(csv, column, NULL);
-    csv->use = malloc(csv->uses * sizeof *csv->use);
-    if (csv->use == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u columns", csv->columns);
-    struct use *use = csv->use;
-    for (uint32_t column = 0; column < csv->columns; column++)
-        use += uses_of(csv, column, use);
-    return DITTO_OK;
-}
-
 static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
                             const ditto_csv_component *components, uint32_t count,
                             const ditto_csv_options *options)
@@ -393,8 +352,27 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
     csv->lines.passes_blank = true;
     csv->lines.delimiter = delimiter;
     csv->columns = options->num_columns;
-    DTI_TRY(set_components(csv, components, count));
-    DTI_TRY(make_uses(csv));
+    uint32_t used = 0;
+    csv->lines.base.components = count;
+    for (uint32_t k = 0; k < count; k++) {
+        ditto_csv_component *c = &csv->component[k];
+        *c = components[k];
+        DTI_TRY(check_component(csv, c, k));
+        size_t elements = c->text_bytes != 0 ? c->text_bytes : c->num_columns;
+        bool many = c->text_bytes != 0 || c->num_columns > 1;
+        ditto_tensor spec = { .dtype = c->dtype, .rank = many, .shape = { many ? elements : 0 } };
+        DTI_TRY(dti_dataset_set_component(&csv->lines.base, k, &spec));
+        used = c->first_column + c->num_columns > used ? c->first_column + c->num_columns : used;
+    }
+    csv->columns = csv->columns != 0 ? csv->columns : used;
+    for (uint32_t column = 0; column < csv->columns; column++)
+        csv->uses += uses_of(csv, column, NULL);
+    csv->use = malloc(csv->uses * sizeof *csv->use);
+    if (csv->use == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u columns", csv->columns);
+    struct use *use = csv->use;
+    for (uint32_t column = 0; column < csv->columns; column++)
+        use += uses_of(csv, column, use);
     DTI_TRY(dti_files_create(&csv->lines.files, files));
     return dti_text_lines_finish(&csv->lines);
 }
