@@ -31,25 +31,20 @@ static struct dti_value_buffer *find(struct dti_buffer_pool *pool, size_t bytes)
     return best != NULL ? take_out(best) : NULL;
 }
 
-static void collect_returned(struct dti_buffer_pool *pool)
-{
-    /* acquire: the partner is the release in dti_value_buffer_give. */
-    struct dti_value_buffer *list = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
-    while (list != NULL) {
-        struct dti_value_buffer *next = list->next,
-                                **head = list->capacity == 0 ? &pool->small : &pool->large;
-        list->next = *head;
-        *head = list;
-        list = next;
-    }
-}
-
 ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, struct dti_value_buffer **out,
                                    void **data)
 {
     struct dti_value_buffer *c = find(pool, bytes);
     if (c == NULL) {
-        collect_returned(pool);
+        /* acquire: the partner is the release in dti_value_buffer_give. */
+        struct dti_value_buffer *list = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+        while (list != NULL) {
+            struct dti_value_buffer *next = list->next,
+                                    **head = list->capacity == 0 ? &pool->small : &pool->large;
+            list->next = *head;
+            *head = list;
+            list = next;
+        }
         c = find(pool, bytes);
     }
     /* A large buffer that is too small gets larger memory. Otherwise the number of buffers would grow. */
@@ -86,7 +81,7 @@ void dti_value_buffer_give(struct dti_value_buffer *component)
     _Atomic(struct dti_value_buffer *) *stack = &component->pool->returned;
     /* relaxed: the buffer at `top` is not read. */
     struct dti_value_buffer *top = atomic_load_explicit(stack, memory_order_relaxed);
-    /* release: the partner is the acquire in collect_returned. */
+    /* release: the partner is the acquire in dti_value_buffer_take. */
     do
         component->next = top;
     while (!atomic_compare_exchange_weak_explicit(stack, &top, component, memory_order_release,

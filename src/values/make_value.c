@@ -269,32 +269,6 @@ ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const di
 
 /* -- regroup -- */
 
-static ditto_status check_structure(const ditto_value *const *values, uint32_t n)
-{
-    uint32_t first = dti_team_first_replica(dti_team_of(values[0]->strategy));
-    for (uint32_t i = 1; i < n; i++) {
-        bool same = values[i]->kind == values[0]->kind && values[i]->members == values[0]->members;
-        for (uint32_t m = 0; same && m < values[0]->members; m++)
-            same = strcmp(values[i]->member[m].name, values[0]->member[m].name) == 0;
-        if (!same)
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "replica %u's is %s of %u members, replica %u's %s of %u, or their names differ: "
-                            "only values of one structure can be regrouped",
-                            first + i, dti_value_kind_text(values[i]->kind), values[i]->members, first,
-                            dti_value_kind_text(values[0]->kind), values[0]->members);
-    }
-    return DITTO_OK;
-}
-
-static bool all_same(const ditto_value *const *values, uint32_t n)
-{
-    bool same = true;
-    for (uint32_t i = 1; i < n && same; i++)
-        same = values[i] == values[0] ||
-               (values[0]->kind == DITTO_VALUE_VARIABLE && values[i]->variable == values[0]->variable);
-    return same;
-}
-
 /* Returns the value of a variable if, for each i, values[i] was taken from that variable for replica i.
  * Returns NULL otherwise. */
 static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
@@ -358,7 +332,21 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
                             ditto_value **out)
 {
     ditto_value *nest, *variable;
-    DTI_TRY(check_structure(values, n));
+    uint32_t first = dti_team_first_replica(dti_team_of(strategy));
+    bool all_same = true;
+    for (uint32_t i = 1; i < n; i++) {
+        bool alike = values[i]->kind == values[0]->kind && values[i]->members == values[0]->members;
+        for (uint32_t m = 0; alike && m < values[0]->members; m++)
+            alike = strcmp(values[i]->member[m].name, values[0]->member[m].name) == 0;
+        if (!alike)
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "replica %u's is %s of %u members, replica %u's %s of %u, or their names differ: "
+                            "only values of one structure can be regrouped",
+                            first + i, dti_value_kind_text(values[i]->kind), values[i]->members, first,
+                            dti_value_kind_text(values[0]->kind), values[0]->members);
+        all_same = all_same && (values[i] == values[0] || (values[0]->kind == DITTO_VALUE_VARIABLE &&
+                                                           values[i]->variable == values[0]->variable));
+    }
     variable = variable_of(values, n);
     if (variable != NULL) {
         *out = dti_value_keep(variable);
@@ -367,7 +355,7 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
     /* The plain values and slices of other hosts may differ. */
     bool same_on_hosts = values[0]->kind == DITTO_VALUE_MIRRORED ||
                          dti_team_all_replicas(dti_team_of(strategy)) == n;
-    if (all_same(values, n) && (values[0]->kind == DITTO_VALUE_VARIABLE || (!wrap && same_on_hosts))) {
+    if (all_same && (values[0]->kind == DITTO_VALUE_VARIABLE || (!wrap && same_on_hosts))) {
         *out = dti_value_keep(values[0]);
         return DITTO_OK;
     }

@@ -117,18 +117,6 @@ static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, siz
     return to;
 }
 
-/* Copies kept elements [k, k + width) of rows [first, end) of a part. If the last axis is kept, the result
- * has shape [end - first][width]. If it is reduced, width is 1. */
-static char *copy_rows(const struct dti_column *c, const ditto_tensor *part, size_t first, size_t end,
-                       size_t k, size_t width, char *to)
-{
-    if (last_is_reduced(c))
-        return copy_runs(c, part, offset_of(c, part, k, false), first, end - first, to);
-    for (size_t row = first; row < end; row++)
-        to = copy_runs(c, part, offset_of(c, part, row, true), k, width, to);
-    return to;
-}
-
 /* -- folding -- */
 
 static void widen(const struct dti_column *c, const void *elements, size_t count, void *accumulators)
@@ -142,6 +130,8 @@ static void widen(const struct dti_column *c, const void *elements, size_t count
         dti_kernel_of(dtype, DITTO_SUM)->widen(accumulators, elements, count);
 }
 
+/* Copies kept elements [k, k + width) of rows [first, end). If the last axis is kept, the result has shape
+ * [end - first][width]. */
 static void collect_block(const struct dti_column *c, size_t first, size_t end, size_t k, size_t width,
                           char *to)
 {
@@ -149,7 +139,12 @@ static void collect_block(const struct dti_column *c, size_t first, size_t end, 
         if (c->start[i + 1] <= first)
             continue;
         size_t upto = c->start[i + 1] < end ? c->start[i + 1] : end;
-        to = copy_rows(c, &c->part[i], first - c->start[i], upto - c->start[i], k, width, to);
+        if (last_is_reduced(c)) /* width is 1 */
+            to = copy_runs(c, &c->part[i], offset_of(c, &c->part[i], k, false), first - c->start[i],
+                           upto - first, to);
+        else
+            for (size_t row = first - c->start[i]; row < upto - c->start[i]; row++)
+                to = copy_runs(c, &c->part[i], offset_of(c, &c->part[i], row, true), k, width, to);
         first = upto;
     }
 }

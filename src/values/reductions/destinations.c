@@ -60,13 +60,6 @@ static bool is_to_variable(const struct delivery *d)
     return d->destinations->of != NULL && d->destinations->of->kind == DITTO_VALUE_VARIABLE;
 }
 
-/* Concatenates the slices, because the number of dense rows is unknown. */
-static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d)
-{
-    d->sparse = true;
-    return dti_concatenate_slices(d->from, all->op, dti_destination_hash(d->destinations), &d->to);
-}
-
 /* Makes a dense array of the slices. */
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
@@ -98,8 +91,13 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
     if (d->from->kind == DITTO_VALUE_NEST)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "a nest cannot be reduced: pass its members as the values of one batch call");
-    if (d->from->kind == DITTO_VALUE_SLICES)
-        return is_to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
+    if (d->from->kind == DITTO_VALUE_SLICES) {
+        if (is_to_variable(d) || d->from->dense_rows != 0)
+            return plan_dense(all, d);
+        /* The slices are concatenated, because the number of dense rows is unknown. */
+        d->sparse = true;
+        return dti_concatenate_slices(d->from, all->op, dti_destination_hash(d->destinations), &d->to);
+    }
     DTI_TRY(dti_inspect_component(d->from, 0, &d->spec));
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
     if (dti_is_one_value(d->from)) {
@@ -118,27 +116,6 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
 }
 
 /* -- delivery, by all replicas -- */
-
-/* Allocates the copies of results that go to this replica, in the replica's own memory. */
-static ditto_status make_own_copies(struct dti_replica *r, const struct deliveries *all)
-{
-    for (uint32_t i = 0; i < all->count; i++) {
-        struct delivery *d = &all->delivery[i];
-        ditto_tensor *part = &d->to->part[r->index];
-        if (d->sparse)
-            continue;
-        part->rank = DTI_NO_PART;
-        if (!is_destination(d, r))
-            continue;
-        void *data;
-        DTI_TRY(dti_value_buffer_take(dti_pool_of(all->strategy, r->index), ditto_tensor_bytes(&d->spec),
-                                      &d->to->component[r->index], &data));
-        *part = d->spec;
-        part->data = data;
-        part->device = 0;
-    }
-    return DITTO_OK;
-}
 
 /* Writes elements [first, end) of one result to all its copies. */
 static ditto_status deliver_range(const struct deliveries *all, const struct delivery *d, size_t first,
@@ -165,7 +142,22 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
 {
     const struct deliveries *all = argument;
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
-    DTI_TRY(make_own_copies(r, all));
+    /* Allocates the copies of results that go to this replica, in the replica's own memory. */
+    for (uint32_t i = 0; i < all->count; i++) {
+        struct delivery *d = &all->delivery[i];
+        ditto_tensor *part = &d->to->part[r->index];
+        if (d->sparse)
+            continue;
+        part->rank = DTI_NO_PART;
+        if (!is_destination(d, r))
+            continue;
+        void *data;
+        DTI_TRY(dti_value_buffer_take(dti_pool_of(all->strategy, r->index), ditto_tensor_bytes(&d->spec),
+                                      &d->to->component[r->index], &data));
+        *part = d->spec;
+        part->data = data;
+        part->device = 0;
+    }
     DTI_TRY(dti_sync_meet(r, &(struct dti_matched_call){ .name = dti_public_function, .each_host = true },
                           &deadline));
     struct dti_fenv saved = dti_fenv_enter();

@@ -166,24 +166,6 @@ static ditto_status check_op(const ditto_value *v, ditto_op op)
     return v->same_slices ? dti_reduce_check_once(v->strategy, op) : DITTO_OK;
 }
 
-/* Writes the slices of all parts, one part after the other. */
-static void concatenate(const struct all_slices *all, ditto_op op, const ditto_slices *joined)
-{
-    size_t rows = 0, row_bytes = joined->row_count * ditto_dtype_bytes(joined->dtype);
-    for (uint32_t i = 0; i < all->n; i++) {
-        const ditto_slices *part = &all->part[i];
-        if (part->rows != 0) {
-            memcpy((char *)joined->values + rows * row_bytes, part->values, part->rows * row_bytes);
-            memcpy(joined->indices + rows, part->indices, part->rows * sizeof *part->indices);
-        }
-        rows += part->rows;
-    }
-    struct dti_fenv saved = dti_fenv_enter();
-    if (op == DITTO_MEAN && all->n > 1)
-        dti_divide(joined->dtype, joined->values, joined->values, rows * joined->row_count, all->n);
-    dti_fenv_leave(saved);
-}
-
 ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, uint64_t destination,
                                     ditto_value **out)
 {
@@ -193,7 +175,18 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, uint64_t 
     ditto_status status = make_slices(v, all.rows, out);
     if (status == DITTO_OK) {
         ditto_slices joined = dti_slices_of(*out, 0);
-        concatenate(&all, op, &joined);
+        size_t rows = 0, row_bytes = joined.row_count * ditto_dtype_bytes(joined.dtype);
+        for (uint32_t i = 0; i < all.n; rows += all.part[i++].rows) {
+            const ditto_slices *part = &all.part[i];
+            if (part->rows == 0)
+                continue;
+            memcpy((char *)joined.values + rows * row_bytes, part->values, part->rows * row_bytes);
+            memcpy(joined.indices + rows, part->indices, part->rows * sizeof *part->indices);
+        }
+        struct dti_fenv saved = dti_fenv_enter();
+        if (op == DITTO_MEAN && all.n > 1)
+            dti_divide(joined.dtype, joined.values, joined.values, rows * joined.row_count, all.n);
+        dti_fenv_leave(saved);
     }
     free(all.part);
     return status;
@@ -254,18 +247,6 @@ static void combine_rows(const struct sorted *s, struct dti_reduction *r, size_t
     }
 }
 
-/* Writes one row for each index. */
-static void merge_rows(const struct sorted *s, const ditto_slices *merged)
-{
-    struct dti_reduction sum = dti_reduction_of(dti_kernels_best(), merged->dtype, DITTO_SUM);
-    size_t row_bytes = merged->row_count * sum.element_bytes, row = 0;
-    for (size_t first = 0, end; first < s->all.rows; first = end, row++) {
-        end = dti_indexed_rows_end(s->indexed, s->all.rows, first);
-        merged->indices[row] = s->indexed[first].index;
-        combine_rows(s, &sum, first, end, 1, merged->row_count, (char *)merged->values + row * row_bytes);
-    }
-}
-
 ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
 {
     struct sorted sorted;
@@ -276,7 +257,14 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
     if (status == DITTO_OK) {
         ditto_slices merged = dti_slices_of(slices, 0);
         struct dti_fenv saved = dti_fenv_enter();
-        merge_rows(&sorted, &merged);
+        struct dti_reduction sum = dti_reduction_of(dti_kernels_best(), merged.dtype, DITTO_SUM);
+        size_t row_bytes = merged.row_count * sum.element_bytes, row = 0;
+        for (size_t first = 0, end; first < sorted.all.rows; first = end, row++) {
+            end = dti_indexed_rows_end(sorted.indexed, sorted.all.rows, first);
+            merged.indices[row] = sorted.indexed[first].index;
+            combine_rows(&sorted, &sum, first, end, 1, merged.row_count,
+                         (char *)merged.values + row * row_bytes);
+        }
         dti_fenv_leave(saved);
         status = dti_value_finish(slices, DITTO_OK, out);
     }
