@@ -375,11 +375,6 @@ static ditto_status save_here(ditto_checkpointer *c, const ditto_checkpoint_opti
     return status;
 }
 
-static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
-{
-    return agree(c, "the end of ditto_checkpointer_save", save_here(c, options));
-}
-
 ditto_status ditto_checkpointer_save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
 {
     ditto_checkpoint_options known;
@@ -390,7 +385,7 @@ ditto_status ditto_checkpointer_save(ditto_checkpointer *c, const ditto_checkpoi
     if (known.step < 0)
         return DTI_FAIL(DITTO_ERR_RANGE, "step = %lld: files are numbered from 0 on", (long long)known.step);
     DTI_TRY(enter(c));
-    ditto_status status = save(c, &known);
+    ditto_status status = agree(c, "the end of ditto_checkpointer_save", save_here(c, &known));
     leave(c);
     return dti_keep_errno(before, status);
 }

@@ -153,16 +153,6 @@ static ditto_status read_versions(const struct restoring *r, struct restored_val
     return status;
 }
 
-static ditto_status read_values(struct restoring *r)
-{
-    for (size_t i = 0; i < r->num_values; i++) {
-        DTI_TRY(read_entry(r, r->value[i].entry, &r->value[i].value));
-        if (r->value[i].variable == NULL || dti_has_versions(r->value[i].variable))
-            DTI_TRY(read_versions(r, &r->value[i]));
-    }
-    return DITTO_OK;
-}
-
 /* Stores the values without a variable, all of them or, if there is no memory, none. */
 static ditto_status hold_values(const struct restoring *r)
 {
@@ -186,20 +176,6 @@ static ditto_status hold_values(const struct restoring *r)
     return status;
 }
 
-/* Lists the values of parameters and their slots, which are written together. list has room for all
- * values. */
-static size_t list_parameters(const struct restoring *r, struct dti_parameter_value *list)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < r->num_values; i++)
-        if (r->value[i].variable != NULL && dti_is_parameter(r->value[i].variable))
-            list[count++] = (struct dti_parameter_value){ .variable = r->value[i].variable,
-                                                          .value = r->value[i].value,
-                                                          .versions = r->value[i].versions,
-                                                          .num_versions = r->value[i].num_versions };
-    return count;
-}
-
 /* Writes the values. If it fails, nothing has changed, except that of parameters over several hosts a part
  * may have been written. Values without a variable are stored first, because storing them may run out of
  * memory. After that nothing can fail: assigning to existing variables allocates nothing, and the thread
@@ -219,8 +195,15 @@ static ditto_status write_values(const struct restoring *r, struct dti_parameter
         if (v != NULL && !dti_is_parameter(v))
             status = v->kind->cross_write(v, DTI_RULE_ASSIGN, r->value[i].value);
     }
+    size_t count = 0; /* of parameters and their slots, which are written together */
+    for (size_t i = 0; i < r->num_values; i++)
+        if (r->value[i].variable != NULL && dti_is_parameter(r->value[i].variable))
+            list[count++] = (struct dti_parameter_value){ .variable = r->value[i].variable,
+                                                          .value = r->value[i].value,
+                                                          .versions = r->value[i].versions,
+                                                          .num_versions = r->value[i].num_versions };
     if (status == DITTO_OK)
-        dti_parameters_restore(list, list_parameters(r, list));
+        dti_parameters_restore(list, count);
     dti_cross_leave(team, &frame);
     return status;
 }
@@ -232,7 +215,11 @@ static ditto_status restore(struct restoring *r)
                                  &r->num_variables, &held));
     DTI_TRY(match_entries(r));
     DTI_TRY(find_missing(r));
-    DTI_TRY(read_values(r));
+    for (size_t i = 0; i < r->num_values; i++) {
+        DTI_TRY(read_entry(r, r->value[i].entry, &r->value[i].value));
+        if (r->value[i].variable == NULL || dti_has_versions(r->value[i].variable))
+            DTI_TRY(read_versions(r, &r->value[i]));
+    }
     struct dti_parameter_value *list = malloc((r->num_values + 1) * sizeof *list);
     ditto_status status = list != NULL ? write_values(r, list) : no_memory();
     free(list);

@@ -164,14 +164,6 @@ void dti_snapshot_free(struct dti_snapshot *s)
     *s = (struct dti_snapshot){ .bytes = 0 };
 }
 
-/* Returns the address of the variable's value if it is contiguous in memory of this host, and NULL otherwise.
- * The value of a sync-on-read variable is computed from its components, so it has no address. */
-static const void *contiguous_value(const ditto_variable *v, const struct dti_contents_entry *entry)
-{
-    bool has_address = entry->synchronization == DITTO_ON_WRITE && v->shard == NULL && v->pieces == 1;
-    return has_address && dti_cross_host(v->team) == 0 ? dti_variable_component(v, 0) : NULL;
-}
-
 static bool is_copied(const struct dti_contents_entry *entry, bool in_place)
 {
     if (entry->versions_of != NULL)
@@ -211,28 +203,20 @@ static ditto_status copy_parameters(const struct dti_contents *c, ditto_variable
     return status;
 }
 
-/* Copies the bytes of an entry to `to`, except those of parameters and their versions, which are copied
- * together. */
-static ditto_status copy_entry(const struct dti_contents_entry *entry, ditto_variable *variable,
-                               unsigned char *to, size_t bytes)
-{
-    if (entry->versions_of != NULL)
-        return DITTO_OK;
-    if (!entry->own)
-        return dti_is_parameter(variable) ? DITTO_OK : DTI_OWN(ditto_variable_read(variable, to, bytes));
-    if (bytes != 0)
-        memcpy(to, entry->data, bytes);
-    return DITTO_OK;
-}
-
 /* The first entries are the variables, in the order of `variable`. The program's own data follow them. */
 ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variable,
                            struct dti_snapshot *snapshot, bool in_place)
 {
     size_t bytes = 0, at = 0;
     for (size_t i = 0; i < c->entries; i++) {
-        if (!c->entry[i].own)
-            c->entry[i].data = in_place ? contiguous_value(variable[i], &c->entry[i]) : NULL;
+        if (!c->entry[i].own) {
+            /* Only a value that is contiguous in memory of the first host can be written from there. That of a
+             * sync-on-read variable is computed from its components, so it has no address. */
+            const ditto_variable *v = variable[i];
+            bool stays = in_place && c->entry[i].synchronization == DITTO_ON_WRITE && v->shard == NULL &&
+                         v->pieces == 1 && dti_cross_host(v->team) == 0;
+            c->entry[i].data = stays ? dti_variable_component(v, 0) : NULL;
+        }
         bytes += is_copied(&c->entry[i], in_place) ? padded(ditto_tensor_bytes(&c->entry[i].spec)) : 0;
     }
     DTI_TRY(ensure_capacity(snapshot, bytes));
@@ -240,7 +224,11 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
         if (!is_copied(&c->entry[i], in_place))
             continue;
         bytes = ditto_tensor_bytes(&c->entry[i].spec);
-        DTI_TRY(copy_entry(&c->entry[i], c->entry[i].own ? NULL : variable[i], snapshot->memory + at, bytes));
+        /* Parameters and their versions are copied together, below. */
+        if (!c->entry[i].own && !dti_is_parameter(variable[i]))
+            DTI_TRY(DTI_OWN(ditto_variable_read(variable[i], snapshot->memory + at, bytes)));
+        else if (c->entry[i].own && c->entry[i].versions_of == NULL && bytes != 0)
+            memcpy(snapshot->memory + at, c->entry[i].data, bytes);
         c->entry[i].data = snapshot->memory + at;
         at += padded(bytes);
     }

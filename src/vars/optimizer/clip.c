@@ -25,15 +25,10 @@
 
 #define BLOCK ((size_t)1024) /* elements */
 
-static size_t blocks_of(const ditto_variable *v)
-{
-    return v->count / BLOCK + (v->count % BLOCK != 0);
-}
-
 ditto_status dti_clip_make(ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < o->count; k++)
-        o->blocks += blocks_of(o->variable[k]);
+        o->blocks += o->variable[k]->count / BLOCK + (o->variable[k]->count % BLOCK != 0);
     o->block_sum = calloc(o->blocks + 1, sizeof *o->block_sum);
     if (o->block_sum == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %zu partial sums of the gradients' norm",

@@ -68,25 +68,12 @@ int64_t dti_optimizer_steps(const ditto_optimizer *o)
     return steps;
 }
 
-/* relaxed, also in the next function: only the holder of the lock writes the numbers, which are only
+/* relaxed, also in take_number: only the holder of the lock writes the numbers, which are only
  * reported. */
 static void add(_Atomic uint64_t *counter, uint64_t more)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
                           memory_order_relaxed);
-}
-
-/* Records how many steps have begun since the parameters were read. The caller has the lock of
- * `iterations`. */
-static void record_staleness(ditto_optimizer *o, int64_t steps, int64_t read_steps, bool is_dropped)
-{
-    uint64_t staleness = steps > read_steps ? (uint64_t)(steps - read_steps) : 0;
-    add(&o->staleness.calls, 1);
-    add(&o->staleness.dropped, is_dropped);
-    add(&o->staleness.sum, staleness);
-    add(&o->staleness.histogram[dti_histogram_range(staleness)], 1);
-    if (staleness > atomic_load_explicit(&o->staleness.largest, memory_order_relaxed))
-        atomic_store_explicit(&o->staleness.largest, staleness, memory_order_relaxed);
 }
 
 void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out)
@@ -109,8 +96,16 @@ static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *option
     dti_shard_lock(o->iterations, 0);
     bool is_old = o->options.has_max_staleness != 0 &&
                   *steps - options->read_steps > o->options.max_staleness;
-    if (options->has_read_steps)
-        record_staleness(o, *steps, options->read_steps, is_old);
+    if (options->has_read_steps) {
+        /* How many steps have begun since the parameters were read. */
+        uint64_t staleness = *steps > options->read_steps ? (uint64_t)(*steps - options->read_steps) : 0;
+        add(&o->staleness.calls, 1);
+        add(&o->staleness.dropped, is_old);
+        add(&o->staleness.sum, staleness);
+        add(&o->staleness.histogram[dti_histogram_range(staleness)], 1);
+        if (staleness > atomic_load_explicit(&o->staleness.largest, memory_order_relaxed))
+            atomic_store_explicit(&o->staleness.largest, staleness, memory_order_relaxed);
+    }
     if (!is_old) {
         number = *steps + 1;
         if (++o->gathered >= o->options.accumulate) {
@@ -121,18 +116,6 @@ static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *option
     }
     dti_shard_unlock(o->iterations, 0);
     return number;
-}
-
-/* All replicas of the worker get the number that its replica 0 takes. */
-static ditto_status agree_on_number(struct dti_replica *self, ditto_optimizer *o,
-                                    const ditto_apply_options *options, int64_t *number)
-{
-    *number = self->index == 0 ? take_number(o, options) : 0;
-    if (self->num_replicas == 1)
-        return DITTO_OK;
-    return dti_share_result(
-        self, &(struct dti_shared_result){
-                  .name = "ditto_apply", .object = o->name, .dst = number, .count = 1, .dtype = DITTO_I64 });
 }
 
 /* The elements to which the factor of clipping is applied at once. */
@@ -177,25 +160,7 @@ static void update_item(const struct dti_applying *a, size_t item, const char *g
     }
 }
 
-/* Adds a gradient, times `factor`, to the `count` elements of `into`. */
-static void add_gradient(ditto_dtype dtype, const char *gradient, double factor, char *into, size_t count)
-{
-    alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
-    size_t element_bytes = ditto_dtype_bytes(dtype), most = TILE_BYTES / element_bytes;
-    for (size_t at = 0, part_count; at < count; at += part_count) {
-        const void *part = gradient + at * element_bytes;
-        char *sum = into + at * element_bytes;
-        part_count = count - at < most ? count - at : most;
-        if (factor != 1) {
-            memcpy(tile, part, part_count * element_bytes);
-            dti_scale_gradient(dtype, factor, tile, part_count);
-            part = tile;
-        }
-        dti_rule_apply(DTI_RULE_ADD, dtype, sum, sum, part, part_count);
-    }
-}
-
-/* Adds the gradient of an item to those that are gathered there, and updates the item if they are complete.
+/* Adds the gradient of an item, times `factor`, to those that are gathered there, and updates the item if they are complete.
  * Returns true if it does. */
 static bool gather(const struct dti_applying *a, size_t item, const char *gradient, double factor)
 {
@@ -204,7 +169,19 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     const ditto_variable *v = o->variable[i->variable];
     char *gathered = o->sum[i->variable]->copies_of_piece[i->piece].copy[0].data;
     size_t count = v->piece[i->piece].count;
-    add_gradient(v->spec.dtype, gradient, factor, gathered, count);
+    alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), most = TILE_BYTES / element_bytes;
+    for (size_t at = 0, part_count; at < count; at += part_count) {
+        const void *part = gradient + at * element_bytes;
+        char *sum = gathered + at * element_bytes;
+        part_count = count - at < most ? count - at : most;
+        if (factor != 1) {
+            memcpy(tile, part, part_count * element_bytes);
+            dti_scale_gradient(v->spec.dtype, factor, tile, part_count);
+            part = tile;
+        }
+        dti_rule_apply(DTI_RULE_ADD, v->spec.dtype, sum, sum, part, part_count);
+    }
     if (++o->gathered_in[item] < o->options.accumulate)
         return false;
     o->gathered_in[item] = 0;
@@ -213,7 +190,7 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     if (o->options.op == DITTO_MEAN)
         dti_divide(v->spec.dtype, gathered, gathered, count, o->options.accumulate);
     update_item(a, item, gathered, 1);
-    memset(gathered, 0, count * ditto_dtype_bytes(v->spec.dtype));
+    memset(gathered, 0, count * element_bytes);
     return true;
 }
 
@@ -253,7 +230,13 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
         DTI_TRY(dti_norm_of_gradients(self, o, reduced->gradient, &norm));
     if (clip_norm > 0 && !(norm <= clip_norm)) /* also if the norm is a NaN, as in clip.c */
         factor = clip_norm / norm;
-    DTI_TRY(agree_on_number(self, o, options, &number));
+    if (self->index == 0)
+        number = take_number(o, options);
+    struct dti_shared_result shared = {
+        .name = "ditto_apply", .object = o->name, .dst = &number, .count = 1, .dtype = DITTO_I64
+    };
+    if (self->num_replicas > 1)
+        DTI_TRY(dti_share_result(self, &shared)); /* all replicas of the worker get replica 0's number */
     if (options->dropped != NULL)
         *options->dropped = number == 0;
     if (options->norm != NULL)

@@ -101,23 +101,6 @@ static ditto_status begin_step(struct dti_replica *self, ditto_optimizer *o, dou
     return DITTO_OK;
 }
 
-static ditto_status check_part(const struct dti_started_step *s, const ditto_optimizer *o, uint32_t first,
-                               uint32_t count, double learning_rate)
-{
-    if (s->step.learning_rate != learning_rate)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "learning_rate = %g, but this step was started with %g: all parts of a step have the "
-                        "same",
-                        learning_rate, s->step.learning_rate);
-    for (uint32_t k = first; k < first + count; k++)
-        if (s->is_given[k])
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "the gradient of variable %u, \"%s\", was given to this step already: call "
-                            "ditto_apply_finish before the next step",
-                            k, o->variable[k]->name);
-    return DITTO_OK;
-}
-
 static ditto_status wait_for_oldest(struct dti_replica *self, struct dti_started_step *s)
 {
     DTI_TRY(dti_target_reduction_wait(self, s->part[s->waited].number));
@@ -160,7 +143,17 @@ ditto_status dti_step_start(struct dti_replica *self, ditto_optimizer *o, uint32
     if (begins)
         DTI_TRY(begin_step(self, o, learning_rate));
     struct dti_started_step *s = o->started[self->index];
-    DTI_TRY(check_part(s, o, first, count, learning_rate));
+    if (s->step.learning_rate != learning_rate)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "learning_rate = %g, but this step was started with %g: all parts of a step have the "
+                        "same",
+                        learning_rate, s->step.learning_rate);
+    for (uint32_t k = first; k < first + count; k++)
+        if (s->is_given[k])
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the gradient of variable %u, \"%s\", was given to this step already: call "
+                            "ditto_apply_finish before the next step",
+                            k, o->variable[k]->name);
     memcpy(&s->gradient[first], gradients, count * sizeof *gradients);
     ditto_status status = start_operation(self, o, s, first, count);
     if (status != DITTO_OK) {

@@ -58,20 +58,6 @@ static uint32_t shard_of(const ditto_variable *v, size_t row)
     return (uint32_t)(row < in_large ? row / (rows + 1) : large + (row - in_large) / rows);
 }
 
-/* Finds the shard of each row, and counts the rows of each shard. A row number is read once, and is compared
- * here again, because the program may have changed it since it was checked. It then becomes row 0. */
-static void find_shards(const ditto_variable *v, const int64_t *indices, size_t count, struct place *place,
-                        size_t *rows_in)
-{
-    memset(rows_in, 0, v->pieces * sizeof *rows_in);
-    for (size_t k = 0; k < count; k++) {
-        size_t row = (size_t)((const volatile int64_t *)indices)[k];
-        place[k].row = row < v->spec.shape[0] ? row : 0;
-        place[k].shard = v->pieces > 1 ? shard_of(v, place[k].row) : 0;
-        rows_in[place[k].shard]++;
-    }
-}
-
 /* Sorts the rows of a call by counting. */
 static ditto_status sort(const ditto_variable *v, const int64_t *indices, size_t count, struct few *few,
                          struct sorted_rows *s)
@@ -81,7 +67,15 @@ static ditto_status sort(const ditto_variable *v, const int64_t *indices, size_t
     if (!make_room(v, count, few, s, &place))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu rows of \"%s\"", count, v->name);
     s->row_bytes = v->count / v->spec.shape[0] * element_bytes;
-    find_shards(v, indices, count, place, s->end);
+    memset(s->end, 0, v->pieces * sizeof *s->end);
+    for (size_t k = 0; k < count; k++) { /* finds the shard of each row, and counts the rows of each shard */
+        /* A row number is read once, and is compared here again, because the program may have changed it since
+         * it was checked. It then becomes row 0. */
+        size_t row = (size_t)((const volatile int64_t *)indices)[k];
+        place[k].row = row < v->spec.shape[0] ? row : 0;
+        place[k].shard = v->pieces > 1 ? shard_of(v, place[k].row) : 0;
+        s->end[place[k].shard]++;
+    }
     for (uint32_t i = 0; i < v->pieces; i++) { /* the numbers become the places of the first rows */
         size_t rows = s->end[i];
         s->end[i] = at;
@@ -103,28 +97,23 @@ static size_t first_of(const struct sorted_rows *s, uint32_t piece)
 /* Rows are prefetched this many rows before they are used. */
 #define AHEAD 6
 
-static void apply(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const struct sorted_rows *s,
-                  const char *values)
-{
-    char *elements = dti_shard_elements(v, piece);
-    size_t row_count = v->count / v->spec.shape[0], to = s->end[piece];
-    for (size_t i = first_of(s, piece); i < to; i++) {
-        if (i + AHEAD < to)
-            __builtin_prefetch(elements + s->row[i + AHEAD].offset, 1);
-        dti_shard_apply(v, rule, elements + s->row[i].offset, values + s->row[i].entry * s->row_bytes,
-                        row_count);
-    }
-}
-
 static void scatter_sorted(const ditto_variable *v, enum dti_rule rule, const struct sorted_rows *s,
                            const char *values)
 {
+    size_t row_count = v->count / v->spec.shape[0];
     struct dti_fenv saved = dti_fenv_enter();
     for (uint32_t i = 0; i < v->pieces; i++) {
         if (first_of(s, i) == s->end[i])
             continue;
         dti_shard_lock(v, i);
-        apply(v, i, rule, s, values);
+        char *elements = dti_shard_elements(v, i);
+        size_t to = s->end[i];
+        for (size_t k = first_of(s, i); k < to; k++) {
+            if (k + AHEAD < to)
+                __builtin_prefetch(elements + s->row[k + AHEAD].offset, 1);
+            dti_shard_apply(v, rule, elements + s->row[k].offset, values + s->row[k].entry * s->row_bytes,
+                            row_count);
+        }
         dti_shard_updated(v, i);
         dti_shard_unlock(v, i);
     }

@@ -45,15 +45,6 @@ static ditto_status find(const struct dti_team *team, const char *name, ditto_va
     return DITTO_OK;
 }
 
-/* Writes a value to a variable that exists. */
-static ditto_status write_created(ditto_variable *v, const struct dti_waiting_value *value)
-{
-    if (v->shard == NULL)
-        return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->value);
-    dti_parameter_fill(v, value->value, value->versions, value->num_versions);
-    return DITTO_OK;
-}
-
 /* Handles the values of the list whose variables exist now. Checks that they fit, or writes them. */
 static ditto_status restore_created(const struct dti_team *team, const struct dti_waiting_value *list,
                                     bool writes)
@@ -61,8 +52,14 @@ static ditto_status restore_created(const struct dti_team *team, const struct dt
     for (; list != NULL; list = list->next) {
         ditto_variable *v;
         DTI_TRY(find(team, list->name, &v));
-        if (v != NULL)
-            DTI_TRY(writes ? write_created(v, list) : dti_waiting_value_check(list, v));
+        if (v == NULL)
+            continue;
+        if (!writes)
+            DTI_TRY(dti_waiting_value_check(list, v));
+        else if (v->shard == NULL)
+            DTI_TRY(v->kind->cross_write(v, DTI_RULE_ASSIGN, list->value));
+        else
+            dti_parameter_fill(v, list->value, list->versions, list->num_versions);
     }
     return DITTO_OK;
 }

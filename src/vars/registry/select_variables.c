@@ -8,21 +8,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static bool has(const struct dti_team *team, const ditto_variable *v)
-{
-    const ditto_variable *member = dti_registry_first(team);
-    while (member != NULL && member != v)
-        member = member->next;
-    return member != NULL;
-}
-
 static ditto_status list(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
                          ditto_variable **out)
 {
     ditto_variable *next = dti_registry_first(team);
     for (size_t i = 0; i < count; i++, next = next != NULL ? next->next : NULL) {
         out[i] = chosen != NULL ? chosen[i] : next;
-        if (chosen != NULL && !has(team, out[i]))
+        const ditto_variable *member = dti_registry_first(team);
+        while (chosen != NULL && member != NULL && member != out[i])
+            member = member->next;
+        if (chosen != NULL && member == NULL)
             return DTI_FAIL(DITTO_ERR_CONTEXT, "variables[%zu] does not belong to this strategy", i);
     }
     return DITTO_OK;

@@ -1,20 +1,6 @@
 /* src/vars/variables/describe_variable.c - describes a variable in one line of text. */
 #include "vars/vars.h"
 
-static const char *aggregation_text(ditto_aggregation aggregation)
-{
-    switch (aggregation) {
-    case DITTO_AGGREGATE_SUM:
-        return "SUM";
-    case DITTO_AGGREGATE_MEAN:
-        return "MEAN";
-    case DITTO_AGGREGATE_ONLY_FIRST_REPLICA:
-        return "ONLY_FIRST_REPLICA";
-    default:
-        return "NONE";
-    }
-}
-
 static uint32_t node_of(const ditto_variable *v, uint32_t copy)
 {
     return v->copy_node[copy] != DTI_OWN_NODE
@@ -39,6 +25,10 @@ static void add_copies(const ditto_variable *v, struct dti_text *text)
 
 ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t capacity, size_t *length)
 {
+    static const char *const aggregations[] = { [DITTO_AGGREGATE_NONE] = "NONE",
+                                                [DITTO_AGGREGATE_SUM] = "SUM",
+                                                [DITTO_AGGREGATE_MEAN] = "MEAN",
+                                                [DITTO_AGGREGATE_ONLY_FIRST_REPLICA] = "ONLY_FIRST_REPLICA" };
     static const char *const partitioners[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE" };
     struct dti_text text = { buffer, capacity, 0 };
     char spec[DTI_SPEC_TEXT_BYTES];
@@ -48,7 +38,7 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
         DTI_TRY(dti_not_null(buffer, "buffer"));
     dti_spec_text(&v->spec, spec);
     dti_text_add(&text, "%s: %s, %s, %s%s", v->name, spec, v->central ? "central" : v->kind->name,
-                 aggregation_text(v->aggregation), v->trainable ? ", trainable" : "");
+                 aggregations[v->aggregation], v->trainable ? ", trainable" : "");
     if (v->concurrency == DITTO_CONCURRENCY_HOGWILD)
         dti_text_add(&text, ", without locks (HOGWILD)");
     if (v->concurrency == DITTO_CONCURRENCY_FREE_READS)

@@ -54,24 +54,19 @@ static ditto_status check_index(const ditto_variable *v, int64_t index, size_t k
                     (long long)index, v->name, (long long)rows_of(v) - 1);
 }
 
-static ditto_status check_slices(const struct scattering *s, uint32_t source)
-{
-    const ditto_slices *slices = s->slices_of[source];
-    char whose[40];
-    struct dti_text text = { whose, sizeof whose, 0 };
-    dti_text_add(&text, s->sources > 1 ? "replica %u's slice" : "slice", source);
-    for (size_t k = 0; k < slices->rows; k++)
-        DTI_TRY(check_index(s->v, slices->indices[k], k, whose));
-    if (s->rule == DTI_RULE_DIV &&
-        dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row_count))
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s: an integer divided by 0; nothing was written", whose);
-    return DITTO_OK;
-}
-
 static ditto_status check_all(const struct scattering *s)
 {
-    for (uint32_t i = 0; i < s->sources; i++)
-        DTI_TRY(check_slices(s, i));
+    for (uint32_t i = 0; i < s->sources; i++) {
+        const ditto_slices *slices = s->slices_of[i];
+        char whose[40];
+        struct dti_text text = { whose, sizeof whose, 0 };
+        dti_text_add(&text, s->sources > 1 ? "replica %u's slice" : "slice", i);
+        for (size_t k = 0; k < slices->rows; k++)
+            DTI_TRY(check_index(s->v, slices->indices[k], k, whose));
+        if (s->rule == DTI_RULE_DIV &&
+            dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row_count))
+            return DTI_FAIL(DITTO_ERR_INVALID, "%s: an integer divided by 0; nothing was written", whose);
+    }
     return DITTO_OK;
 }
 

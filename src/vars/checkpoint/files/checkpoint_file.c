@@ -25,16 +25,6 @@ enum { AT_MAGIC = 0, AT_FORMAT = 8, AT_BLOCK = 12, AT_LENGTH = 16, AT_SUM = 24, 
 
 static const unsigned char zeros[4096];
 
-static void fill_block(unsigned char block[DTI_USER_BLOCK], uint64_t length)
-{
-    memset(block, 0, DTI_USER_BLOCK);
-    memcpy(block + AT_MAGIC, magic, sizeof magic);
-    dti_put_number(block + AT_FORMAT, DTI_CHECKPOINT_FORMAT, 4);
-    dti_put_number(block + AT_BLOCK, DTI_USER_BLOCK, 4);
-    dti_put_number(block + AT_LENGTH, length, 8);
-    memcpy(block + AT_TEXT, text, sizeof text - 1);
-}
-
 /* -- Complete reads and writes -- */
 
 ditto_status dti_checkpoint_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path)
@@ -133,18 +123,6 @@ static ditto_status write_extent(int fd, const struct dti_file_extent *e, XXH3_s
     return DITTO_OK;
 }
 
-static ditto_status flush(int fd, const char *path)
-{
-    int failed;
-    do
-        failed = fsync(fd) != 0 ? errno : 0;
-    while (failed == EINTR);
-    if (failed != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing %s; the previous checkpoint is unchanged",
-                              path);
-    return DITTO_OK;
-}
-
 ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_bytes,
                                       const struct dti_file_extent *extent, size_t extents)
 {
@@ -153,7 +131,12 @@ ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_by
     XXH3_state_t sum;
     uint64_t at = DTI_USER_BLOCK;
     DTI_TRY(reserve(fd, path, file_bytes));
-    fill_block(block, file_bytes);
+    memset(block, 0, DTI_USER_BLOCK);
+    memcpy(block + AT_MAGIC, magic, sizeof magic);
+    dti_put_number(block + AT_FORMAT, DTI_CHECKPOINT_FORMAT, 4);
+    dti_put_number(block + AT_BLOCK, DTI_USER_BLOCK, 4);
+    dti_put_number(block + AT_LENGTH, file_bytes, 8);
+    memcpy(block + AT_TEXT, text, sizeof text - 1);
     DTI_TRY(begin_sum(&sum, block, path));
     for (size_t i = 0; i < extents; i++) {
         DTI_TRY(sum_zeros(&sum, extent[i].offset - at, path));
@@ -164,7 +147,14 @@ ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_by
     end_sum(&sum, &checksum);
     memcpy(block + AT_SUM, &checksum, sizeof checksum);
     DTI_TRY(write_all(fd, block, sizeof block, 0, path));
-    return flush(fd, path);
+    int failed;
+    do
+        failed = fsync(fd) != 0 ? errno : 0;
+    while (failed == EINTR);
+    if (failed != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing %s; the previous checkpoint is unchanged",
+                              path);
+    return DITTO_OK;
 }
 
 /* A file's name is on the disk when its folder has been flushed. */

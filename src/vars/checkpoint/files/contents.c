@@ -93,13 +93,6 @@ static ditto_status check_name(const char *name)
     }
 }
 
-/* Returns true if the path leads through the folder. */
-static bool is_in(const char *path, const char *folder)
-{
-    size_t length = strlen(folder);
-    return strncmp(path, folder, length) == 0 && path[length] == '/';
-}
-
 /* Checks names that are sorted by path. If other entries have the same name as an entry, or are in the folder
  * of that name, one of them comes directly after it. It is therefore enough to compare neighbours. */
 static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t entries)
@@ -110,7 +103,8 @@ static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t
         if (before != NULL && strcmp(before, name) == 0)
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "two variables are called \"%.100s\": give each its own name to save them", name);
-        if (before != NULL && is_in(name, before))
+        size_t length = before != NULL ? strlen(before) : 0;
+        if (before != NULL && strncmp(name, before, length) == 0 && name[length] == '/')
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
                 "\"%.100s\" can't be saved beside \"%.100s\": a name is either a value or a folder", name,

@@ -54,16 +54,6 @@ static uint64_t draw(void)
     return mixed ^ mixed >> 29;
 }
 
-static char *name_for(const char *path)
-{
-    size_t base = base_of(path), kept = strlen(path + base) < MOST_BASE ? strlen(path + base) : MOST_BASE;
-    size_t capacity = base + kept + 1 + DIGITS + sizeof ENDING;
-    char *name = malloc(capacity);
-    if (name != NULL)
-        snprintf(name, capacity, "%.*s.%016llx" ENDING, (int)(base + kept), path, (unsigned long long)draw());
-    return name;
-}
-
 /* -- Locks -- */
 
 enum lock { LOCKED, TAKEN, NO_LOCKS };
@@ -175,11 +165,15 @@ ditto_status dti_partial_create(const char *path, struct dti_partial *out)
     *out = (struct dti_partial){ .fd = -1 };
     DTI_TRY(check_target(path));
     remove_all_left(path);
+    size_t base = base_of(path), kept = strlen(path + base) < MOST_BASE ? strlen(path + base) : MOST_BASE;
+    size_t capacity = base + kept + 1 + DIGITS + sizeof ENDING;
     for (int i = 0; again && i < ATTEMPTS; i++) {
         free(out->name);
-        out->name = name_for(path);
+        out->name = malloc(capacity);
         if (out->name == NULL)
             return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
+        snprintf(out->name, capacity, "%.*s.%016llx" ENDING, (int)(base + kept), path,
+                 (unsigned long long)draw());
         status = open_new(path, out, &again);
     }
     if (status != DITTO_OK)

@@ -116,19 +116,6 @@ static void free_object(struct object *o)
     free(o->message);
 }
 
-static ditto_status add_message(const struct hdf5_reader *r, struct object *o, const struct message *message)
-{
-    if ((o->messages & (o->messages - 1)) == 0) { /* 0 or a power of two, so the array is full */
-        size_t capacity = o->messages == 0 ? 1 : o->messages * 2;
-        struct message *grown = realloc(o->message, capacity * sizeof *grown);
-        if (grown == NULL)
-            return no_memory(r);
-        o->message = grown;
-    }
-    o->message[o->messages++] = *message;
-    return DITTO_OK;
-}
-
 static ditto_status add_block(struct hdf5_reader *r, struct object *o, uint64_t address, uint64_t bytes)
 {
     unsigned char **grown = realloc(o->block, (o->blocks + 1) * sizeof *grown);
@@ -146,7 +133,14 @@ static ditto_status add_block(struct hdf5_reader *r, struct object *o, uint64_t 
         if (m.bytes > bytes - at)
             return corrupt(r, "a message is longer than its object header");
         at += m.bytes;
-        DTI_TRY(add_message(r, o, &m));
+        if ((o->messages & (o->messages - 1)) == 0) { /* 0 or a power of two, so the array is full */
+            size_t capacity = o->messages == 0 ? 1 : o->messages * 2;
+            struct message *longer = realloc(o->message, capacity * sizeof *longer);
+            if (longer == NULL)
+                return no_memory(r);
+            o->message = longer;
+        }
+        o->message[o->messages++] = m;
     }
     return DITTO_OK;
 }
@@ -384,23 +378,17 @@ static bool has_own_datatype(const struct object *o, ditto_dtype dtype)
     return found != NULL && memcmp(found, type, bytes) == 0;
 }
 
-/* Fills in the entry of a dataset. Returns false if the dataset is not one that ditto writes. */
-static bool describe_dataset(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
-{
-    static const char *const kinds[] = { "data" };
-    entry->spec.dtype = get_dtype(o);
-    entry->own = get_word(o, "kind", kinds, 1) == 0;
-    return entry->spec.dtype != 0 && (entry->own || describe_variable(o, entry)) &&
-           has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) &&
-           read_location(r, o, entry);
-}
-
 static ditto_status add_dataset(struct hdf5_reader *r, const struct object *o, const char *name)
 {
+    static const char *const kinds[] = { "data" };
     struct dti_contents_entry *entry = dti_contents_add(r->contents, name);
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
-    if (!describe_dataset(r, o, entry))
+    entry->spec.dtype = get_dtype(o);
+    entry->own = get_word(o, "kind", kinds, 1) == 0;
+    if (entry->spec.dtype == 0 || (!entry->own && !describe_variable(o, entry)) ||
+        !has_own_datatype(o, entry->spec.dtype) || !read_shape(o, &entry->spec) ||
+        !read_location(r, o, entry))
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the dataset \"%.100s\" is not one that ditto writes", r->path,
                         name);
     return DITTO_OK;
@@ -420,11 +408,6 @@ static ditto_status add_pending(struct hdf5_reader *r, char *path, const unsigne
     r->pending[r->pendings++] = (struct pending_group){ path, dti_get_number(group, 8),
                                                         dti_get_number(group + 8, 8) };
     return DITTO_OK;
-}
-
-static bool is_dataset(const struct object *o)
-{
-    return find_message(o, DTI_H5_LAYOUT, 0) != NULL && find_message(o, DTI_H5_DATASPACE, 0) != NULL;
 }
 
 /* Joins the path of a group and the name of a member. The path of a group, unless it is the root, ends with
@@ -456,7 +439,9 @@ static ditto_status add_object(struct hdf5_reader *r, const struct object *o, co
 {
     char *path = NULL;
     const unsigned char *group = find_message(o, DTI_H5_GROUP, 16);
-    if (group == NULL && !is_dataset(o))
+    bool is_dataset = find_message(o, DTI_H5_LAYOUT, 0) != NULL &&
+                      find_message(o, DTI_H5_DATASPACE, 0) != NULL;
+    if (group == NULL && !is_dataset)
         return DITTO_OK;
     DTI_TRY(join(r, group_path, name, group != NULL, &path));
     if (group != NULL)

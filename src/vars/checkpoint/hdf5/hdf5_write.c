@@ -150,9 +150,15 @@ static ditto_status add_user_attribute(struct writer *w, const ditto_attribute *
 
 /* -- Datasets -- */
 
-static ditto_status add_space(struct writer *w, const ditto_tensor *spec)
+/* Appends a dataset. Until lay_out_values is called, entry->offset is the position at which the address of
+ * its values must be stored. */
+static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *entry, uint64_t *address)
 {
-    unsigned char *at;
+    unsigned char type[DTI_H5_TYPE_BYTES], *at;
+    size_t type_bytes = dti_h5_type(entry->spec.dtype, type);
+    const ditto_tensor *spec = &entry->spec;
+    int8_t trainable = entry->trainable;
+    DTI_TRY(begin_header(w, address));
     DTI_TRY(add_message(w, DTI_H5_DATASPACE, false, 8 + (size_t)spec->rank * 16, &at));
     at[0] = 1; /* version */
     at[1] = (unsigned char)spec->rank;
@@ -161,32 +167,6 @@ static ditto_status add_space(struct writer *w, const ditto_tensor *spec)
         dti_put_number(at + 8 + i * 8, spec->shape[i], 8);
         dti_put_number(at + 8 + (spec->rank + i) * 8, spec->shape[i], 8);
     }
-    return DITTO_OK;
-}
-
-static ditto_status add_dataset_attributes(struct writer *w, const struct dti_contents_entry *entry,
-                                           size_t *messages)
-{
-    int8_t trainable = entry->trainable;
-    DTI_TRY(add_text(w, "dtype", ditto_dtype_name(entry->spec.dtype)));
-    if (entry->own) {
-        *messages += 2;
-        return add_text(w, "kind", "data");
-    }
-    *messages += 4;
-    DTI_TRY(add_text(w, "synchronization", dti_h5_synchronizations[entry->synchronization - DITTO_ON_WRITE]));
-    DTI_TRY(add_text(w, "aggregation", dti_h5_aggregations[entry->aggregation - DITTO_AGGREGATE_NONE]));
-    return add_number(w, "trainable", DITTO_I8, &trainable);
-}
-
-/* Appends a dataset. Until lay_out_values is called, entry->offset is the position at which the address of
- * its values must be stored. */
-static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *entry, uint64_t *address)
-{
-    unsigned char type[DTI_H5_TYPE_BYTES], *at;
-    size_t messages = 4, type_bytes = dti_h5_type(entry->spec.dtype, type);
-    DTI_TRY(begin_header(w, address));
-    DTI_TRY(add_space(w, &entry->spec));
     DTI_TRY(add_message(w, DTI_H5_DATATYPE, true, type_bytes, &at));
     memcpy(at, type, type_bytes);
     DTI_TRY(add_message(w, DTI_H5_FILL_VALUE, true, 8, &at));
@@ -198,8 +178,16 @@ static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *ent
     dti_put_number(at + 2, DTI_H5_UNDEFINED, 8);
     dti_put_number(at + 10, ditto_tensor_bytes(&entry->spec), 8);
     entry->offset = (uint64_t)(at + 2 - w->bytes);
-    DTI_TRY(add_dataset_attributes(w, entry, &messages));
-    finish_header(w, *address, messages);
+    DTI_TRY(add_text(w, "dtype", ditto_dtype_name(spec->dtype)));
+    if (entry->own)
+        DTI_TRY(add_text(w, "kind", "data"));
+    else {
+        DTI_TRY(
+            add_text(w, "synchronization", dti_h5_synchronizations[entry->synchronization - DITTO_ON_WRITE]));
+        DTI_TRY(add_text(w, "aggregation", dti_h5_aggregations[entry->aggregation - DITTO_AGGREGATE_NONE]));
+        DTI_TRY(add_number(w, "trainable", DITTO_I8, &trainable));
+    }
+    finish_header(w, *address, entry->own ? 6 : 8);
     return DITTO_OK;
 }
 
@@ -328,20 +316,6 @@ static ditto_status add_tree(struct writer *w, const struct link *link, size_t l
     return status;
 }
 
-static ditto_status add_root_attributes(struct writer *w, size_t *messages)
-{
-    const struct dti_contents *c = w->contents;
-    if (c->attributes > MOST_MESSAGES - 3)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%zu attributes: a file can hold at most %u", c->attributes,
-                        MOST_MESSAGES - 3);
-    DTI_TRY(add_text(w, "ditto_version", c->version));
-    DTI_TRY(add_number(w, "ditto_step", DITTO_I64, &c->step));
-    for (size_t i = 0; i < c->attributes; i++)
-        DTI_TRY(add_user_attribute(w, &c->attribute[i]));
-    *messages += 2 + c->attributes;
-    return DITTO_OK;
-}
-
 static ditto_status add_group_header(struct writer *w, bool is_root, struct group *group)
 {
     size_t messages = 1;
@@ -350,8 +324,17 @@ static ditto_status add_group_header(struct writer *w, bool is_root, struct grou
     DTI_TRY(add_message(w, DTI_H5_GROUP, false, 16, &at));
     dti_put_number(at, group->tree, 8);
     dti_put_number(at + 8, group->heap, 8);
-    if (is_root)
-        DTI_TRY(add_root_attributes(w, &messages));
+    if (is_root) {
+        const struct dti_contents *c = w->contents;
+        if (c->attributes > MOST_MESSAGES - 3)
+            return DTI_FAIL(DITTO_ERR_INVALID, "%zu attributes: a file can hold at most %u", c->attributes,
+                            MOST_MESSAGES - 3);
+        DTI_TRY(add_text(w, "ditto_version", c->version));
+        DTI_TRY(add_number(w, "ditto_step", DITTO_I64, &c->step));
+        for (size_t i = 0; i < c->attributes; i++)
+            DTI_TRY(add_user_attribute(w, &c->attribute[i]));
+        messages += 2 + c->attributes;
+    }
     finish_header(w, group->header, messages);
     return DITTO_OK;
 }
@@ -419,8 +402,14 @@ static uint64_t lay_out_values(struct writer *w, struct dti_contents *contents)
     return end;
 }
 
-static void put_superblock(unsigned char *at, const struct group *root, uint64_t file_bytes)
+static ditto_status lay_out(struct writer *w, struct dti_contents *contents, struct dti_skeleton *out)
 {
+    struct group root = { 0 };
+    if (add(w, DTI_H5_SUPERBLOCK_BYTES) == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    DTI_TRY(add_group(w, 0, contents->entries, 0, &root));
+    uint64_t file_bytes = lay_out_values(w, contents);
+    unsigned char *at = w->bytes;
     dti_put_bytes(at, DTI_H5_SIGNATURE, 8);
     at[13] = 8; /* bytes of an address */
     at[14] = 8; /* bytes of a length */
@@ -430,17 +419,7 @@ static void put_superblock(unsigned char *at, const struct group *root, uint64_t
     dti_put_number(at + DTI_H5_AT_FREE, DTI_H5_UNDEFINED, 8);
     dti_put_number(at + DTI_H5_AT_END, file_bytes, 8);
     dti_put_number(at + DTI_H5_AT_DRIVER, DTI_H5_UNDEFINED, 8);
-    put_symbol(at + DTI_H5_AT_ROOT, 0, true, root);
-}
-
-static ditto_status lay_out(struct writer *w, struct dti_contents *contents, struct dti_skeleton *out)
-{
-    struct group root = { 0 };
-    if (add(w, DTI_H5_SUPERBLOCK_BYTES) == NULL)
-        return DITTO_ERR_NO_MEMORY;
-    DTI_TRY(add_group(w, 0, contents->entries, 0, &root));
-    uint64_t file_bytes = lay_out_values(w, contents);
-    put_superblock(w->bytes, &root, file_bytes);
+    put_symbol(at + DTI_H5_AT_ROOT, 0, true, &root);
     *out = (struct dti_skeleton){ w->bytes, w->size, file_bytes };
     return DITTO_OK;
 }
