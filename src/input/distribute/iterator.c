@@ -192,9 +192,9 @@ static void stop(struct ditto_iterator *it, enum dti_team_end end)
         stop_producers(it);
         return;
     }
-    /* In a child process the producers do not exist, and each may have been in the middle of a change when the
-     * process was copied. For example, a pointer that it was about to replace may be freed already. So nothing
-     * is freed that producers have used. */
+    /* In a child process the producers do not exist, and each may have been in the middle of a change when
+     * the process was copied. For example, a pointer that it was about to replace may be freed already. So
+     * nothing is freed that producers have used. */
     it->dependent.freed_by = DTI_FREED_BY_NOBODY;
     dti_producers_forget(it);
 }

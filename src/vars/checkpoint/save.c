@@ -210,8 +210,8 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
     size_t bytes = 0, at = 0;
     for (size_t i = 0; i < c->entries; i++) {
         if (!c->entry[i].own) {
-            /* Only a value that is contiguous in memory of the first host can be written from there. That of a
-             * sync-on-read variable is computed from its components, so it has no address. */
+            /* Only a value that is contiguous in memory of the first host can be written from there. That of
+             * a sync-on-read variable is computed from its components, so it has no address. */
             const ditto_variable *v = variable[i];
             bool stays = in_place && c->entry[i].synchronization == DITTO_ON_WRITE && v->shard == NULL &&
                          v->pieces == 1 && dti_cross_host(v->team) == 0;

@@ -160,8 +160,8 @@ static void update_item(const struct dti_applying *a, size_t item, const char *g
     }
 }
 
-/* Adds the gradient of an item, times `factor`, to those that are gathered there, and updates the item if they are complete.
- * Returns true if it does. */
+/* Adds the gradient of an item, times `factor`, to those that are gathered there, and updates the item if
+ * they are complete. Returns true if it does. */
 static bool gather(const struct dti_applying *a, size_t item, const char *gradient, double factor)
 {
     ditto_optimizer *o = a->optimizer;

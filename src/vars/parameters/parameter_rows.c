@@ -69,8 +69,8 @@ static ditto_status sort(const ditto_variable *v, const int64_t *indices, size_t
     s->row_bytes = v->count / v->spec.shape[0] * element_bytes;
     memset(s->end, 0, v->pieces * sizeof *s->end);
     for (size_t k = 0; k < count; k++) { /* finds the shard of each row, and counts the rows of each shard */
-        /* A row number is read once, and is compared here again, because the program may have changed it since
-         * it was checked. It then becomes row 0. */
+        /* A row number is read once, and is compared here again, because the program may have changed it
+         * since it was checked. It then becomes row 0. */
         size_t row = (size_t)((const volatile int64_t *)indices)[k];
         place[k].row = row < v->spec.shape[0] ? row : 0;
         place[k].shard = v->pieces > 1 ? shard_of(v, place[k].row) : 0;

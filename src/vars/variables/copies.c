@@ -57,8 +57,8 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
     } else if (v->kind == &dti_parameter_kind) {
         v->copies = 1; /* on the node that dti_copies_assign_nodes assigns */
     } else {
-        /* One copy for each NUMA node that has replicas. The first replica on the node owns it, and the others
-         * share it. With v->own_copies, one copy for each replica. */
+        /* One copy for each NUMA node that has replicas. The first replica on the node owns it, and the
+         * others share it. With v->own_copies, one copy for each replica. */
         const struct dti_team *team = v->team;
         for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
             uint32_t c = 0;

@@ -64,8 +64,9 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
 static ditto_status read_more(struct dti_window *w)
 {
     uint64_t from = w->at + (w->filled - w->used), known = w->files->file[w->file].bytes;
-    /* The read ends at a multiple of DTI_WINDOW_BYTES, or one byte after the known end of the file, so that one
-     * read also finds the end, but it has at least ALIGNMENT bytes unless it would pass such a multiple. */
+    /* The read ends at a multiple of DTI_WINDOW_BYTES, or one byte after the known end of the file, so that
+     * one read also finds the end, but it has at least ALIGNMENT bytes unless it would pass such a
+     * multiple. */
     uint64_t piece = DTI_WINDOW_BYTES - from % DTI_WINDOW_BYTES;
     uint64_t left = from < known ? known - from + 1 : 1;
     left = left < ALIGNMENT ? ALIGNMENT : left;
