@@ -42,18 +42,6 @@ struct greetings {
     } with[]; /* [hosts] */
 };
 
-static void write_own(const ditto_cluster *cluster, bool life_line, struct greeting *own)
-{
-    *own = (struct greeting){ .magic = "ditto",
-                              .byte_order = BYTE_ORDER_WORD,
-                              .num_hosts = cluster->wire.num_hosts,
-                              .host = cluster->wire.host,
-                              .life_line = life_line,
-                              .no_memory = cluster->headers == NULL };
-    strncpy(own->version, ditto_version(), sizeof own->version - 1);
-    memcpy(own->name, cluster->name[cluster->wire.host], sizeof own->name);
-}
-
 static bool all_have_greeted(void *argument)
 {
     const struct greetings *g = argument;
@@ -126,7 +114,14 @@ static ditto_status greet_all(struct greetings *g, bool life_line, uint32_t time
     ditto_cluster *cluster = g->cluster;
     struct dti_limits limits = { .deadline = { .timeout_ms = timeout_ms } };
     uint32_t hosts = cluster->wire.num_hosts;
-    write_own(cluster, life_line, &g->own);
+    g->own = (struct greeting){ .magic = "ditto",
+                                .byte_order = BYTE_ORDER_WORD,
+                                .num_hosts = cluster->wire.num_hosts,
+                                .host = cluster->wire.host,
+                                .life_line = life_line,
+                                .no_memory = cluster->headers == NULL };
+    strncpy(g->own.version, ditto_version(), sizeof g->own.version - 1);
+    memcpy(g->own.name, cluster->name[cluster->wire.host], sizeof g->own.name);
     for (uint32_t step = 1; step < hosts; step++) {
         uint32_t h = (cluster->wire.host + step) % hosts;
         DTI_TRY(dti_receive_header(cluster, h, &g->with[h].theirs, sizeof g->own, &g->with[h].receive));
@@ -208,22 +203,6 @@ static ditto_status allocate(const ditto_wire *wire, const char *name, ditto_clu
     return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a cluster of %u hosts", wire->num_hosts);
 }
 
-static ditto_status check_wire(const ditto_wire *given, ditto_wire *wire)
-{
-    DTI_TRY(dti_not_null(given, "wire"));
-    DTI_TRY(dti_options_copy(wire, sizeof *wire, given, "ditto_wire"));
-    if (wire->send == NULL || wire->receive == NULL || wire->cancel == NULL || wire->progress == NULL ||
-        wire->name == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "a wire needs a name and the functions send, receive, cancel and progress");
-    DTI_TRY(
-        dti_flags_check(wire->flags, DITTO_WIRE_ONE_THREAD | DITTO_WIRE_ENDS_TRANSFERS, "ditto_wire.flags"));
-    if (wire->num_hosts == 0 || wire->num_hosts > DTI_MAX_HOSTS || wire->host >= wire->num_hosts)
-        return DTI_FAIL(DITTO_ERR_RANGE, "a wire of host %u of %u: a cluster has 1 to %u hosts", wire->host,
-                        wire->num_hosts, DTI_MAX_HOSTS);
-    return DITTO_OK;
-}
-
 ditto_status ditto_cluster_create(const ditto_wire *given, const ditto_cluster_options *options,
                                   ditto_cluster **out)
 {
@@ -231,7 +210,17 @@ ditto_status ditto_cluster_create(const ditto_wire *given, const ditto_cluster_o
     ditto_cluster_options known;
     ditto_cluster *cluster;
     DTI_ENTER();
-    DTI_TRY(check_wire(given, &wire));
+    DTI_TRY(dti_not_null(given, "wire"));
+    DTI_TRY(dti_options_copy(&wire, sizeof wire, given, "ditto_wire"));
+    if (wire.send == NULL || wire.receive == NULL || wire.cancel == NULL || wire.progress == NULL ||
+        wire.name == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "a wire needs a name and the functions send, receive, cancel and progress");
+    DTI_TRY(
+        dti_flags_check(wire.flags, DITTO_WIRE_ONE_THREAD | DITTO_WIRE_ENDS_TRANSFERS, "ditto_wire.flags"));
+    if (wire.num_hosts == 0 || wire.num_hosts > DTI_MAX_HOSTS || wire.host >= wire.num_hosts)
+        return DTI_FAIL(DITTO_ERR_RANGE, "a wire of host %u of %u: a cluster has 1 to %u hosts", wire.host,
+                        wire.num_hosts, DTI_MAX_HOSTS);
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_cluster_options"));
     if ((int)known.life_line < 0 || known.life_line > DITTO_SWITCH_OFF)
         return DTI_FAIL(DITTO_ERR_RANGE, "life_line = %d is not a value of its enum", (int)known.life_line);

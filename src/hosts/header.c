@@ -382,16 +382,6 @@ void dti_headers_break(ditto_cluster *cluster)
     headers->is_broken = true;
 }
 
-/* The program has gone on after a call that failed, which other hosts know of. */
-static enum dti_verdict fail_again(const struct dti_headers *headers)
-{
-    if (headers->error.status != DITTO_OK)
-        dti_error_set(&headers->error);
-    else
-        DTI_FAIL(DITTO_ERR_DIVERGED, "a call over several hosts has failed before this one");
-    return DTI_HEADERS_FAILED;
-}
-
 static enum dti_verdict exchange(ditto_cluster *cluster, const struct dti_intent *intent,
                                  struct dti_limits *limits)
 {
@@ -413,8 +403,14 @@ enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_i
                                       struct dti_limits *limits)
 {
     struct dti_headers *headers = cluster->headers;
-    if (headers->is_broken)
-        return fail_again(headers);
+    if (headers->is_broken) {
+        /* The program has gone on after a call that failed, which other hosts know of. */
+        if (headers->error.status != DITTO_OK)
+            dti_error_set(&headers->error);
+        else
+            DTI_FAIL(DITTO_ERR_DIVERGED, "a call over several hosts has failed before this one");
+        return DTI_HEADERS_FAILED;
+    }
     enum dti_verdict verdict = exchange(cluster, intent, limits);
     if (verdict == DTI_HEADERS_EQUAL)
         headers->completed = headers->number;

@@ -54,27 +54,6 @@ static struct dti_last_words *own_last(const struct dti_headers *headers)
     return (struct dti_last_words *)(void *)(headers->out_last + sizeof(struct dti_header));
 }
 
-static void write_last(ditto_cluster *cluster, const ditto_error *error)
-{
-    struct dti_headers *headers = cluster->headers;
-    struct dti_last_words *last = own_last(headers);
-    memset(last, 0, dti_last_bytes(cluster));
-    last->origin = headers->origin;
-    last->one = headers->one;
-    last->other = headers->other;
-    last->status = error->status;
-    last->runs = headers->runs;
-    last->completed = headers->completed;
-    last->finished = headers->finished;
-    last->replica = error->replica;
-    last->system_errno = error->system_errno;
-    last->user_code = error->user_code;
-    memcpy(last->message, error->message, sizeof last->message);
-    memcpy(last->call, headers->call, sizeof last->call);
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
-        last->sent[h] = cluster->traffic[h].sent;
-}
-
 struct ending {
     ditto_cluster *cluster;
     bool failed; /* a header could not be taken */
@@ -104,26 +83,6 @@ static const struct dti_last_words *last_of(const ditto_cluster *cluster, uint32
     return host == cluster->wire.host ? own_last(headers) : headers->peer[host].last;
 }
 
-/* Writes which calls two hosts have made. */
-static void describe_calls(const ditto_cluster *cluster, uint32_t one, uint32_t other, struct dti_text *to)
-{
-    const struct dti_last_words *a = last_of(cluster, one), *b = last_of(cluster, other);
-    bool same_run = a->runs == b->runs, same_text = strcmp(a->call, b->call) == 0;
-    dti_describe_host(cluster, one, to);
-    dti_text_add(to, " calls %s", a->call);
-    if (!same_run)
-        dti_text_add(to, " after %llu runs", (unsigned long long)a->runs);
-    dti_text_add(to, ", but ");
-    dti_describe_host(cluster, other, to);
-    dti_text_add(to, " calls %s", b->call);
-    if (!same_run)
-        dti_text_add(to, " after %llu", (unsigned long long)b->runs);
-    else if (same_text)
-        dti_text_add(to, " with other arguments (sizes of items, functions, options, or an object of the "
-                         "same name)");
-    dti_text_add(to, ": every host must make the same calls");
-}
-
 /* Sets *error to the error of all hosts. All of them do this with the same last headers. */
 static void agree(const ditto_cluster *cluster, ditto_error *error)
 {
@@ -139,7 +98,23 @@ static void agree(const ditto_cluster *cluster, ditto_error *error)
         return;
     char text[sizeof error->message];
     struct dti_text message = { text, sizeof text, 0 };
-    describe_calls(cluster, last->one, last->other, &message);
+    /* Writes which calls two hosts have made. */
+    const struct dti_last_words *a = last_of(cluster, last->one), *b = last_of(cluster, last->other);
+    bool same_run = a->runs == b->runs, same_text = strcmp(a->call, b->call) == 0;
+    dti_describe_host(cluster, last->one, &message);
+    dti_text_add(&message, " calls %s", a->call);
+    if (!same_run)
+        dti_text_add(&message, " after %llu runs", (unsigned long long)a->runs);
+    dti_text_add(&message, ", but ");
+    dti_describe_host(cluster, last->other, &message);
+    dti_text_add(&message, " calls %s", b->call);
+    if (!same_run)
+        dti_text_add(&message, " after %llu", (unsigned long long)b->runs);
+    else if (same_text)
+        dti_text_add(&message,
+                     " with other arguments (sizes of items, functions, options, or an object of the "
+                     "same name)");
+    dti_text_add(&message, ": every host must make the same calls");
     memcpy(error->message, text, sizeof text);
 }
 
@@ -210,7 +185,22 @@ ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struc
      * as a replica may be late. */
     if (headers->origin != host && limits->deadline.timeout_ms < DITTO_FOREVER / 2)
         limits->deadline.timeout_ms *= 2;
-    write_last(cluster, error);
+    struct dti_last_words *last = own_last(headers);
+    memset(last, 0, dti_last_bytes(cluster));
+    last->origin = headers->origin;
+    last->one = headers->one;
+    last->other = headers->other;
+    last->status = error->status;
+    last->runs = headers->runs;
+    last->completed = headers->completed;
+    last->finished = headers->finished;
+    last->replica = error->replica;
+    last->system_errno = error->system_errno;
+    last->user_code = error->user_code;
+    memcpy(last->message, error->message, sizeof last->message);
+    memcpy(last->call, headers->call, sizeof last->call);
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
+        last->sent[h] = cluster->traffic[h].sent;
     headers->hears_all = true;
     ditto_status status = dti_header_receive_all(cluster);
     if (status == DITTO_OK)

@@ -266,16 +266,6 @@ static bool all_finished(void *argument)
     return finished;
 }
 
-/* Withdraws the receives that no message will match. A host's messages match its receives in order. */
-static void withdraw_unmatched(ditto_cluster *cluster, const struct dti_traffic *traffic, uint64_t messages)
-{
-    for (struct dti_transfer *t = traffic->pending, *next; t != NULL; t = next) {
-        next = t->next;
-        if (t->number >= messages)
-            (void)dti_withdraw(cluster, t);
-    }
-}
-
 /* A message that no call of this host wants. */
 struct scrap {
     struct dti_kept kept; /* first */
@@ -310,7 +300,13 @@ static ditto_status drain(ditto_cluster *cluster, const struct dti_sent *sent, s
                           struct scrap **scraps)
 {
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
-        withdraw_unmatched(cluster, &cluster->traffic[h], sent[h].messages);
+        /* Withdraws the receives that no message will match. A host's messages match its receives in
+         * order. */
+        for (struct dti_transfer *t = cluster->traffic[h].pending, *next; t != NULL; t = next) {
+            next = t->next;
+            if (t->number >= sent[h].messages)
+                (void)dti_withdraw(cluster, t);
+        }
         DTI_TRY(take_rest(cluster, h, &sent[h], scraps));
     }
     switch (dti_cluster_wait(cluster, limits, all_finished, cluster)) {

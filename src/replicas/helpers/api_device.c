@@ -20,15 +20,6 @@ static size_t default_grain(size_t length, uint32_t devices, ditto_schedule sche
     return schedule == DITTO_SCHEDULE_DYNAMIC && share > 1 ? share : 1;
 }
 
-static ditto_status check_schedule(ditto_schedule schedule)
-{
-    if (schedule != DITTO_SCHEDULE_STATIC && schedule != DITTO_SCHEDULE_DYNAMIC)
-        return DTI_FAIL(DITTO_ERR_RANGE,
-                        "%d is not a schedule: use DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
-                        (int)schedule);
-    return DITTO_OK;
-}
-
 ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, void *user, size_t begin,
                                 size_t end, size_t grain, ditto_schedule schedule)
 {
@@ -40,7 +31,10 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
                         "function is NULL: give the function that is called for every piece");
     if (end < begin)
         return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
-    DTI_TRY(check_schedule(schedule));
+    if (schedule != DITTO_SCHEDULE_STATIC && schedule != DITTO_SCHEDULE_DYNAMIC)
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "%d is not a schedule: use DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
+                        (int)schedule);
     struct dti_loop loop = { .function = function,
                              .argument = user,
                              .range = { begin, end, grain },

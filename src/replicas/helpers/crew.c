@@ -28,19 +28,6 @@ static uint32_t work_event(const struct dti_device *d)
 
 /* -- calls of the user's functions on a device, on helpers and on the leader -- */
 
-/* Keeps the first error for the leader and stops the run, as an error of the leader does. */
-static void fail(struct dti_device *d, ditto_status status, uint32_t serial_before)
-{
-    struct dti_crew *crew = d->crew;
-    if (!dti_wrote_record(status, serial_before))
-        DTI_FAIL(status,
-                 "a function on logical device %u of replica %u returned %s (%d) without a message: set one "
-                 "with ditto_fail",
-                 d->index, crew->replica->id, ditto_status_name(status), (int)status);
-    dti_stop_now(&crew->failed, dti_error_get(), 0); /* 0, because no runs nest here */
-    dti_replica_stop(crew->replica);
-}
-
 struct call {
     const struct dti_device_task *task; /* NULL for a piece of `loop` */
     const struct dti_loop *loop;
@@ -79,8 +66,18 @@ static bool call_on(struct dti_device *d, const struct call *call)
     frame.device = d->index;
     ditto_status status = call_function(d, call);
     dti_frame_leave(&frame, saved);
-    if (status < 0)
-        fail(d, status, serial);
+    if (status < 0) {
+        /* Keeps the first error for the leader and stops the run, as an error of the leader does. */
+        struct dti_crew *crew = d->crew;
+        if (!dti_wrote_record(status, serial))
+            DTI_FAIL(
+                status,
+                "a function on logical device %u of replica %u returned %s (%d) without a message: set one "
+                "with ditto_fail",
+                d->index, crew->replica->id, ditto_status_name(status), (int)status);
+        dti_stop_now(&crew->failed, dti_error_get(), 0); /* 0, because no runs nest here */
+        dti_replica_stop(crew->replica);
+    }
     dti_public_leave(&outer_function);
     return status >= 0;
 }
@@ -399,21 +396,6 @@ static ditto_status start_helpers(struct dti_crew *crew)
     return dti_crew_join(r);
 }
 
-static void init_devices(struct dti_crew *crew, const ditto_placement *placement)
-{
-    for (uint32_t i = 0; i < crew->devices; i++) {
-        struct dti_device *d = &crew->device[i];
-        atomic_init(&d->done, GO_NONE);
-        atomic_init(&d->finished, 0);
-        atomic_init(&d->submitted, 0);
-        d->crew = crew;
-        d->index = i;
-        d->pu = dti_placement_pu(placement, crew->replica->index, i)->is;
-        d->wait_policy = dti_team_wait_policy(crew->replica->team, d->pu.number, &d->load_epoch);
-        d->tid = d->cpu = -1;
-    }
-}
-
 ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *placement, struct dti_crew **out)
 {
     uint32_t devices = dti_team_options(r->team)->helpers ? r->pus : 1;
@@ -433,7 +415,17 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
     dti_stop_init(&crew->failed);
     if (!dti_wait_queue_init(&crew->wait_queue, devices, dti_team_wait_queue(r->team)->sleeps))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %u devices of replica %u", devices, r->id);
-    init_devices(crew, placement);
+    for (uint32_t i = 0; i < crew->devices; i++) {
+        struct dti_device *d = &crew->device[i];
+        atomic_init(&d->done, GO_NONE);
+        atomic_init(&d->finished, 0);
+        atomic_init(&d->submitted, 0);
+        d->crew = crew;
+        d->index = i;
+        d->pu = dti_placement_pu(placement, crew->replica->index, i)->is;
+        d->wait_policy = dti_team_wait_policy(crew->replica->team, d->pu.number, &d->load_epoch);
+        d->tid = d->cpu = -1;
+    }
     *out = crew; /* from here on the team ends it, even if the call fails */
     return start_helpers(crew);
 }

@@ -92,23 +92,6 @@ void dti_policy_drop(void)
     errno = kept_errno;
 }
 
-/* Tries mbind and move_pages on a new page. Seccomp or a security module may refuse them, or the kernel may
- * be built without them. */
-static void try_calls(ditto_limits *out)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    int node = -1, kept_errno = errno;
-    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    out->mbind_errno = out->move_pages_errno = ENOMEM;
-    if (memory != MAP_FAILED) {
-        out->mbind_errno = mbind(memory, page, MPOL_DEFAULT, NULL, 0, 0) == 0 ? 0 : errno;
-        *(volatile char *)memory = 0;
-        out->move_pages_errno = dti_pages_nodes(&memory, &node, 1);
-        munmap(memory, page);
-    }
-    errno = kept_errno;
-}
-
 static void write_mask(const struct dti_mask *mask, char *buffer, size_t size)
 {
     struct dti_text text = { buffer, size, 0 };
@@ -129,5 +112,17 @@ void dti_limits_read(const char *root, const struct dti_mask *affinity, ditto_li
         write_mask(&mask, out->memory_nodes, sizeof out->memory_nodes);
     out->memory_policy = read_policy(&mask);
     write_mask(&mask, out->policy_nodes, sizeof out->policy_nodes);
-    try_calls(out);
+    /* Tries mbind and move_pages on a new page. Seccomp or a security module may refuse them, or the kernel
+     * may be built without them. */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int node = -1, kept_errno = errno;
+    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    out->mbind_errno = out->move_pages_errno = ENOMEM;
+    if (memory != MAP_FAILED) {
+        out->mbind_errno = mbind(memory, page, MPOL_DEFAULT, NULL, 0, 0) == 0 ? 0 : errno;
+        *(volatile char *)memory = 0;
+        out->move_pages_errno = dti_pages_nodes(&memory, &node, 1);
+        munmap(memory, page);
+    }
+    errno = kept_errno;
 }

@@ -12,25 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sets the machine that hwloc reads. */
-static ditto_status choose_source(hwloc_topology_t hw, const ditto_topology_options *options)
-{
-    if (options->xml_path != NULL && options->synthetic != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "xml_path and synthetic are both set: a topology has one source");
-    if (options->xml_path != NULL) {
-        if (access(options->xml_path, R_OK) != 0)
-            return DTI_FAIL_ERRNO(DITTO_ERR_NOT_FOUND, errno, "topology file %s", options->xml_path);
-        if (hwloc_topology_set_xml(hw, options->xml_path) != 0)
-            return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is not an hwloc topology: make one with `lstopo file.xml`",
-                            options->xml_path);
-    }
-    if (options->synthetic != NULL && hwloc_topology_set_synthetic(hw, options->synthetic) != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is not a synthetic topology: write it like \"pack:2 [numa] core:4 pu:2\"",
-                        options->synthetic);
-    return DITTO_OK;
-}
-
 /* -- nodes -- */
 
 static int by_number(const void *left, const void *right)
@@ -339,7 +320,20 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
 {
     struct dti_mask own_affinity;
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
-    DTI_TRY(choose_source(hw, options));
+    /* Sets the machine that hwloc reads. */
+    if (options->xml_path != NULL && options->synthetic != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "xml_path and synthetic are both set: a topology has one source");
+    if (options->xml_path != NULL) {
+        if (access(options->xml_path, R_OK) != 0)
+            return DTI_FAIL_ERRNO(DITTO_ERR_NOT_FOUND, errno, "topology file %s", options->xml_path);
+        if (hwloc_topology_set_xml(hw, options->xml_path) != 0)
+            return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is not an hwloc topology: make one with `lstopo file.xml`",
+                            options->xml_path);
+    }
+    if (options->synthetic != NULL && hwloc_topology_set_synthetic(hw, options->synthetic) != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is not a synthetic topology: write it like \"pack:2 [numa] core:4 pu:2\"",
+                        options->synthetic);
     /* A refusal is detected here, because hwloc repeats sched_getaffinity until it succeeds. */
     if (topology->live)
         DTI_TRY(dti_affinity_get(&own_affinity));

@@ -251,14 +251,6 @@ static void control(unsigned index, const char *what, void *new, size_t new_byte
     dti_je_mallctl(name, NULL, NULL, new, new_bytes); /* fails only if the arena does not exist */
 }
 
-/* Keeps the ranges small if they must be touched at once. */
-static void limit_growth(struct dti_arena *a)
-{
-    size_t most = TOUCH_CHUNK_BYTES;
-    if (is_first_touch(a))
-        control(a->index, "retain_grow_limit", &most, sizeof most);
-}
-
 ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out)
 {
     struct dti_arena *a = calloc(1, sizeof *a);
@@ -280,7 +272,10 @@ ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, 
     length = sizeof a->tcache;
     if (dti_je_mallctl("tcache.create", &a->tcache, &length, NULL, 0) != 0)
         goto undo_index;
-    limit_growth(a);
+    /* Keeps the ranges small if they must be touched at once. */
+    size_t most = TOUCH_CHUNK_BYTES;
+    if (is_first_touch(a))
+        control(a->index, "retain_grow_limit", &most, sizeof most);
     if (strict && is_first_touch(a)) {
         dti_arena_destroy(a);
         return DTI_FAIL(DITTO_ERR_SYSTEM,

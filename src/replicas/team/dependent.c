@@ -48,19 +48,6 @@ static ditto_status fail_busy(const struct dti_dependent *dependent)
                     name != NULL ? "\"" : "");
 }
 
-/* Destroys a dependent after the end of its team, which has closed the gate. Calls that are refused may still
- * be in the gate, and read the name of the dependent. */
-static ditto_status destroy_after_team(struct dti_dependent *dependent)
-{
-    if (dependent->freed_by != DTI_FREED_BY_DESTROY)
-        return DITTO_OK;
-    DTI_TRY(check(dependent));
-    if (!dti_gate_is_empty(&dependent->gate))
-        return fail_busy(dependent);
-    dependent->kind->release(dependent);
-    return DITTO_OK;
-}
-
 /* Closes the gate of a dependent, which the calling thread has entered. */
 static ditto_status close_gate(struct dti_dependent *dependent, bool forked)
 {
@@ -100,7 +87,15 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
 {
     if (!dti_gate_enter(&dependent->gate)) {
         dti_gate_leave(&dependent->gate);
-        return destroy_after_team(dependent);
+        /* Destroys a dependent after the end of its team, which has closed the gate. Calls that are refused
+         * may still be in the gate, and read the name of the dependent. */
+        if (dependent->freed_by != DTI_FREED_BY_DESTROY)
+            return DITTO_OK;
+        DTI_TRY(check(dependent));
+        if (!dti_gate_is_empty(&dependent->gate))
+            return fail_busy(dependent);
+        dependent->kind->release(dependent);
+        return DITTO_OK;
     }
     /* relaxed: ordered by O1 of the gate. The team exists as long as this thread is in this gate, and later
      * in the gate of the team. */
