@@ -123,8 +123,14 @@ static ditto_status wait_for(const ditto_remote *remote)
                                                                     : dti_wait_for_remote(c, remote);
 }
 
-static ditto_status give_results(const ditto_remote *remote, ditto_value **out)
+ditto_status ditto_remote_fetch(ditto_remote *remote, ditto_value **out)
 {
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(remote, "remote"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_HOLD_VALUE(remote->anchor, held);
+    DTI_TRY(dti_context_check_cross(dti_team_of(remote->anchor->strategy)));
+    DTI_TRY(wait_for(remote));
     if (!dti_remote_is_final(remote))
         return DTI_FAIL(DITTO_ERR_TIMED_OUT, "the function has not ended, and its coordinator was destroyed");
     if (atomic_load_explicit(&remote->state, memory_order_acquire) == DTI_REMOTE_CANCELLED)
@@ -139,17 +145,6 @@ static ditto_status give_results(const ditto_remote *remote, ditto_value **out)
     if (remote->result != NULL)
         DTI_TRY(dti_copied_value(remote->anchor->strategy, remote->result, false, out));
     return remote->status;
-}
-
-ditto_status ditto_remote_fetch(ditto_remote *remote, ditto_value **out)
-{
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(remote, "remote"));
-    DTI_TRY(dti_not_null(out, "out"));
-    DTI_HOLD_VALUE(remote->anchor, held);
-    DTI_TRY(dti_context_check_cross(dti_team_of(remote->anchor->strategy)));
-    DTI_TRY(wait_for(remote));
-    return give_results(remote, out);
 }
 
 ditto_status ditto_remote_test(ditto_remote *remote, int *done)
@@ -248,18 +243,13 @@ ditto_status ditto_coordinator_shared_dataset(ditto_coordinator *coordinator, di
     return dti_shared_dataset_create(coordinator, dataset, &known, out);
 }
 
-static ditto_status fail_detached(void)
-{
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "the coordinator of the shared dataset has been destroyed");
-}
-
 ditto_status ditto_shared_dataset_save(ditto_shared_dataset *shared, void **state, size_t *bytes)
 {
     struct dti_bytes written = { 0 };
     DTI_ENTER();
     DTI_TRY(dti_not_null(shared, "shared"));
     if (dti_shared_dataset_is_detached(shared))
-        return fail_detached();
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the coordinator of the shared dataset has been destroyed");
     ENTER_COORDINATOR(dti_shared_dataset_coordinator(shared));
     DTI_TRY(dti_not_null((const void *)state, "state"));
     DTI_TRY(dti_not_null(bytes, "bytes"));
@@ -273,12 +263,6 @@ ditto_status ditto_shared_dataset_save(ditto_shared_dataset *shared, void **stat
     return DITTO_OK;
 }
 
-static ditto_status destroy_attached(ditto_shared_dataset *shared)
-{
-    ENTER_COORDINATOR(dti_shared_dataset_coordinator(shared));
-    return dti_shared_dataset_destroy(shared);
-}
-
 ditto_status ditto_shared_dataset_destroy(ditto_shared_dataset *shared)
 {
     DTI_ENTER();
@@ -287,8 +271,10 @@ ditto_status ditto_shared_dataset_destroy(ditto_shared_dataset *shared)
     /* In a child process after fork the memory stays, as that of the coordinator does. */
     if (dti_process_differs(dti_shared_dataset_coordinator(shared)->process))
         return DITTO_OK;
-    if (!dti_shared_dataset_is_detached(shared))
-        return destroy_attached(shared);
+    if (!dti_shared_dataset_is_detached(shared)) {
+        ENTER_COORDINATOR(dti_shared_dataset_coordinator(shared));
+        return dti_shared_dataset_destroy(shared);
+    }
     dti_shared_dataset_free_detached(shared);
     return DITTO_OK;
 }

@@ -219,19 +219,16 @@ ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordi
     return status;
 }
 
-/* In a child process after fork there are no workers, and locks may be held by threads that do not exist. */
-static ditto_status destroy_in_child(struct ditto_coordinator *c)
-{
-    atomic_store(&c->workers->coordinator, NULL);
-    return DITTO_OK; /* its memory stays until the child ends, as threads of the parent refer to it */
-}
-
 /* While the gate is shut, calls of other threads wait for the end, when all results are final. */
 ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
 {
     DTI_TRY(dti_context_check_cross(c->strategy->base.team));
-    if (dti_process_differs(c->process))
-        return destroy_in_child(c);
+    if (dti_process_differs(c->process)) {
+        /* In a child process after fork there are no workers, and locks may be held by threads that do not
+         * exist. */
+        atomic_store(&c->workers->coordinator, NULL);
+        return DITTO_OK; /* its memory stays until the child ends, as threads of the parent refer to it */
+    }
     if (!dti_gate_shut(&c->gate))
         return DTI_FAIL(DITTO_ERR_BUSY,
                         "another thread is in a call on the coordinator: destroy it after that");

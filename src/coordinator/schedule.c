@@ -22,12 +22,6 @@ static uint32_t take_waiter(struct ditto_coordinator *c)
     return DTI_CALLERS;
 }
 
-static void give_waiter(struct ditto_coordinator *c, uint32_t waiter)
-{
-    if (waiter != DTI_CALLERS)
-        atomic_fetch_and_explicit(&c->callers_used, ~(1u << waiter), memory_order_acq_rel);
-}
-
 /* Waits until the condition holds or the time has come. More calls than there are waiters poll. */
 static bool wait_until(struct ditto_coordinator *c, uint32_t waiter, uint64_t at_ns, dti_condition *condition,
                        void *argument)
@@ -86,7 +80,8 @@ static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void
         }
         in_time = dti_now_ns() < limit;
     }
-    give_waiter(c, waiter);
+    if (waiter != DTI_CALLERS)
+        atomic_fetch_and_explicit(&c->callers_used, ~(1u << waiter), memory_order_acq_rel);
     return holds;
 }
 

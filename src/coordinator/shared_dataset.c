@@ -211,15 +211,6 @@ static void give_all_back(struct worker_part *part)
     part->newest = NULL;
 }
 
-/* Moves all entries to another list. */
-static void move_to(struct worker_part *part, struct taken **list)
-{
-    for (struct taken *t; (t = part->newest) != NULL; *list = t) {
-        part->newest = t->older;
-        t->older = *list;
-    }
-}
-
 /* Frees entries that are in no list of a worker. The caller has no lock, because values of rows are freed. */
 static void drop_all(struct taken *list)
 {
@@ -323,26 +314,6 @@ static ditto_status find_or_take(const struct dti_function_worker *w, struct dit
     return status == DITTO_OK && !is_found ? look(w, part, index, out, &is_found) : status;
 }
 
-/* Counts that a replica has its part. When all have, the entry is kept only if its batch may have to be given
- * back. */
-static void count_use(const struct dti_function_worker *w, struct worker_part *part, uint64_t index)
-{
-    struct taken *unused = NULL;
-    pthread_mutex_lock(&part->lock);
-    struct taken *t = find(part, index);
-    bool is_last = t != NULL && ++t->used == w->coordinator->workers->replicas;
-    if (is_last && (w->coordinator->limit_ns == DTI_NEVER || t->batch == NULL)) {
-        struct taken **at = &part->newest;
-        while (*at != t)
-            at = &(*at)->older;
-        *at = t->older;
-        t->older = NULL;
-        unused = t;
-    }
-    pthread_mutex_unlock(&part->lock);
-    drop_all(unused);
-}
-
 static ditto_status next_batch(struct dti_replica *r, struct dti_function_worker *w,
                                struct ditto_shared_dataset *s, ditto_batch *out)
 {
@@ -364,7 +335,22 @@ static ditto_status next_batch(struct dti_replica *r, struct dti_function_worker
     if (status < 0 && status != DITTO_ERR_NO_MEMORY && !is_retired(w))
         dti_shared_pass_end(s->pass, status);
     dti_shared_batch_drop(batch);
-    count_use(w, part, own->taken++);
+    /* Counts that a replica has its part. When all have, the entry is kept only if its batch may have to be
+     * given back. */
+    struct taken *unused = NULL;
+    pthread_mutex_lock(&part->lock);
+    struct taken *t = find(part, own->taken++);
+    bool is_last = t != NULL && ++t->used == w->coordinator->workers->replicas;
+    if (is_last && (w->coordinator->limit_ns == DTI_NEVER || t->batch == NULL)) {
+        struct taken **at = &part->newest;
+        while (*at != t)
+            at = &(*at)->older;
+        *at = t->older;
+        t->older = NULL;
+        unused = t;
+    }
+    pthread_mutex_unlock(&part->lock);
+    drop_all(unused);
     return status;
 }
 
@@ -389,7 +375,11 @@ static bool end_in(const struct ditto_coordinator *c, struct worker_part *part, 
     for (uint32_t r = 0; r < c->workers->replicas; r++)
         part->own[r].taken = 0;
     pthread_mutex_lock(&part->lock);
-    move_to(part, list);
+    /* Moves all entries to another list. */
+    for (struct taken *t; (t = part->newest) != NULL; *list = t) {
+        part->newest = t->older;
+        t->older = *list;
+    }
     pthread_mutex_unlock(&part->lock);
     return is_equal;
 }

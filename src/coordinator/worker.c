@@ -106,21 +106,6 @@ static void end_idle(struct dti_function_worker *w, uint64_t now)
     atomic_store_explicit(&w->idle, ((idle >> 1) + now) << 1, memory_order_release);
 }
 
-/* From here on the worker is retired if the function takes too long. */
-static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
-{
-    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
-    item->attempts++;
-    w->current = *item;
-    /* The worker's own references, which it keeps if the function is taken away. */
-    dti_copied_keep(item->arguments);
-    dti_remote_keep(item->remote);
-    end_idle(w, now);
-    atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
-    /* release: pairs with the acquire in dti_retire_late. */
-    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
-}
-
 /* Takes the function back from the state. Returns false if another thread has retired the worker, and owns
  * the function now. */
 static bool end(struct dti_function_worker *w, const struct dti_scheduled *item)
@@ -140,28 +125,6 @@ static void count(_Atomic uint64_t *counter, uint64_t more)
     /* relaxed: only this worker writes it. */
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
                           memory_order_relaxed);
-}
-
-/* Counts the function as finished, after everything else. */
-static void finish(struct dti_function_worker *w, struct dti_scheduled *item)
-{
-    dti_scheduled_drop(item);
-    uint64_t finished = atomic_load_explicit(&w->finished, memory_order_relaxed);
-    atomic_store_explicit(&w->finished, finished + 1, memory_order_release); /* pairs with dti_finished */
-    dti_signal_callers(w->coordinator);
-}
-
-/* Hands the results over, or records that the function has failed. */
-static void deliver(struct dti_function_worker *w, const struct dti_scheduled *item, ditto_status status,
-                    struct dti_copied *result)
-{
-    struct ditto_coordinator *c = w->coordinator;
-    if (status < 0) {
-        (void)dti_where(status, "\"%s\" on worker %u", item->function->name, w->index);
-        dti_function_failed(c);
-    }
-    if (item->remote != NULL)
-        dti_remote_end(item->remote, status, result);
 }
 
 /* Makes what the worker lacks, and begins the function. Returns DITTO_ERR_CANCELLED if it must not be
@@ -187,21 +150,27 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
     return status;
 }
 
-/* A thread that starts, stops or reads a trace may have the turn for long. The time of the function begins
- * after that. A call that comes later finds the function and returns BUSY (dti_workers_take_turns). */
-static void await_turn(const struct dti_function_worker *w)
-{
-    struct dti_team *team = dti_team_of(w->strategy);
-    dti_team_give_turn(team, dti_team_take_turn(team));
-}
-
 /* Returns false if the worker is retired. */
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
-    await_turn(w);
+    /* A thread that starts, stops or reads a trace may have the turn for long. The time of the function
+     * begins after that. A call that comes later finds the function and returns BUSY
+     * (dti_workers_take_turns). */
+    struct dti_team *team = dti_team_of(w->strategy);
+    dti_team_give_turn(team, dti_team_take_turn(team));
     uint64_t began = dti_now_ns();
-    begin(w, item, began);
+    /* From here on the worker is retired if the function takes too long. */
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    item->attempts++;
+    w->current = *item;
+    /* The worker's own references, which it keeps if the function is taken away. */
+    dti_copied_keep(item->arguments);
+    dti_remote_keep(item->remote);
+    end_idle(w, began);
+    atomic_store_explicit(&w->began_at_ns, began, memory_order_relaxed);
+    /* release: pairs with the acquire in dti_retire_late. */
+    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed) {
@@ -221,9 +190,21 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
         atomic_store_explicit(&w->executes, NULL, memory_order_relaxed);
     }
     begin_idle(w, dti_now_ns());
-    if (!is_cancelled)
-        deliver(w, item, status, result);
-    finish(w, item);
+    if (!is_cancelled) {
+        /* Hands the results over, or records that the function has failed. */
+        struct ditto_coordinator *c = w->coordinator;
+        if (status < 0) {
+            (void)dti_where(status, "\"%s\" on worker %u", item->function->name, w->index);
+            dti_function_failed(c);
+        }
+        if (item->remote != NULL)
+            dti_remote_end(item->remote, status, result);
+    }
+    /* Counts the function as finished, after everything else. */
+    dti_scheduled_drop(item);
+    uint64_t finished = atomic_load_explicit(&w->finished, memory_order_relaxed);
+    atomic_store_explicit(&w->finished, finished + 1, memory_order_release); /* pairs with dti_finished */
+    dti_signal_callers(w->coordinator);
     return true;
 }
 
@@ -245,25 +226,6 @@ static bool prepare(struct dti_function_worker *w)
     return is_ready;
 }
 
-/* Executes functions until the coordinator ends, or the worker is retired. */
-static void work(struct dti_function_worker *w)
-{
-    struct dti_scheduled item;
-    bool is_own = true;
-    (void)dti_public_enter("ditto_coordinator_schedule");
-    while (is_own && next_function(w, &item))
-        is_own = execute(w, &item);
-    if (is_own && !dti_process_differs(w->coordinator->process))
-        end_idle(w, dti_now_ns());
-}
-
-static void leave(struct dti_function_worker *w)
-{
-    struct ditto_coordinator *c = w->coordinator;
-    atomic_store_explicit(&w->has_left, true, memory_order_release); /* pairs with end_threads */
-    dti_coordinator_drop(c);
-}
-
 void *dti_worker_main(void *argument)
 {
     struct dti_function_worker *w = argument;
@@ -274,7 +236,14 @@ void *dti_worker_main(void *argument)
     dti_thread_begin(name);
     if (prepare(w)) {
         dti_thread_hook(options->thread_start, 0, options->thread_user);
-        work(w);
+        /* Executes functions until the coordinator ends, or the worker is retired. */
+        struct dti_scheduled item;
+        bool is_own = true;
+        (void)dti_public_enter("ditto_coordinator_schedule");
+        while (is_own && next_function(w, &item))
+            is_own = execute(w, &item);
+        if (is_own && !dti_process_differs(w->coordinator->process))
+            end_idle(w, dti_now_ns());
         /* This is the only thread of the child process, so its return ends the process, as a return from main
          * does. Locks may be held by threads that do not exist there. */
         if (dti_process_differs(c->process))
@@ -282,6 +251,7 @@ void *dti_worker_main(void *argument)
         dti_thread_hook(options->thread_stop, 0, options->thread_user);
         (void)dti_scope_leave(w->strategy);
     }
-    leave(w);
+    atomic_store_explicit(&w->has_left, true, memory_order_release); /* pairs with end_threads */
+    dti_coordinator_drop(c);
     return NULL;
 }
