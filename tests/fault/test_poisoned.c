@@ -4,6 +4,7 @@
  * a child process. */
 #include "input/distribute/iterator.h"
 #include "input/distribute/order.h"
+#include "replicas/jobs/jobs.h"
 #include "replicas/team/dependent.h"
 #include "replicas/team/team.h"
 #include "support/support.h"
@@ -436,5 +437,6 @@ int main(void)
         cmocka_unit_test(handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_late),
         cmocka_unit_test(values_of_a_poisoned_runs_merge_functions_are_freed_with_the_strategy),
     };
+    dti_grace_least_ms = 20;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

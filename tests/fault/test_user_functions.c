@@ -448,7 +448,7 @@ static int expire_in_a_pause(void *replicas)
     options.run_timeout_ms = 2;
     options.caller = DITTO_CALLER_WAITS;
     REQUIRE(make(*(uint32_t *)replicas, &options, &strategy));
-    for (int i = 0; i < test_trials(1500); i++) {
+    for (int i = 0; i < test_trials(600); i++) {
         REQUIRE(ditto_strategy_run(strategy, merge_without_end, NULL) == DITTO_ERR_TIMED_OUT);
         if (strstr(ditto_last_error()->message, "poisoned") == NULL)
             continue;

@@ -226,7 +226,7 @@ static ditto_status late_host(ditto_replica *self, void *argument)
     if (on->host->host == 1)
         atomic_fetch_add(&on->shared->begun, 1);
     while (atomic_load(&on->shared->begun) < on->shared->replicas)
-        sched_yield();
+        usleep(1000);
     ditto_reduce_options patient = DITTO_REDUCE_OPTIONS_INIT;
     patient.timeout_ms = 60000;
     DITTO_TRY(ditto_wait(self, &pending, &patient));

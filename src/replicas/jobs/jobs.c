@@ -14,8 +14,8 @@
 
 /* After a run timeout, replicas that wait in the library have a quarter of the limit to return, within these
  * bounds. */
-#define GRACE_LEAST_MS 250u
-#define GRACE_MOST_MS  1000u
+uint32_t dti_grace_least_ms = 250;
+#define GRACE_MOST_MS 1000u
 
 /* -- the run of one replica -- */
 
@@ -213,7 +213,9 @@ void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *b
 static uint32_t grace_ms(const struct dti_team *team)
 {
     uint32_t quarter = team->options.run_timeout_ms / 4;
-    return quarter < GRACE_LEAST_MS ? GRACE_LEAST_MS : quarter > GRACE_MOST_MS ? GRACE_MOST_MS : quarter;
+    return quarter < dti_grace_least_ms ? dti_grace_least_ms
+           : quarter > GRACE_MOST_MS    ? GRACE_MOST_MS
+                                        : quarter;
 }
 
 /* The time limit of the run has passed. Replicas that wait in the library are stopped. If other replicas do

@@ -23,6 +23,10 @@
 
 #include "replicas/team/team.h"
 
+/* The least time that replicas have to return after the time limit of a run has passed. Only tests change it,
+ * whose replicas never return in time. */
+extern uint32_t dti_grace_least_ms;
+
 /* Runs job(replica, argument) on the thread of every replica. Called between dti_cross_enter and
  * dti_cross_leave. The caller works as replica 0, unless the option caller_waits is set. If the option
  * host_floating is set, functions of the user that the job calls have the floating-point environment of the

@@ -1,5 +1,6 @@
 /* tests/vars/checkpoint/test_checkpointer_lifetime.c - what happens to a save or a restore if the process
  * forks, if its strategy or its variables are destroyed, or if a replica returns late. */
+#include "replicas/jobs/jobs.h"
 #include "replicas/team/stopping.h"
 #include "vars/checkpoint/held_saves.h"
 
@@ -433,5 +434,6 @@ int main(void)
         cmocka_unit_test(variables_are_created_and_destroyed_while_another_thread_saves_and_restores),
         cmocka_unit_test(a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_late),
     };
+    dti_grace_least_ms = 20;
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }
