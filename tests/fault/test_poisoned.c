@@ -224,7 +224,11 @@ struct late_case {
 
     /* The handle whose memory is watched. */
     enum handle watched;
+    uint32_t run_timeout_ms;
 };
+
+/* The result of a case whose late replica had not begun before the time limit. */
+enum { STOPPED_TOO_EARLY = 77 };
 
 /* A single replica gets a thread of its own, so that the run can return before it. */
 static bool make_late(uint32_t replicas, uint32_t run_timeout_ms, ditto_strategy **out)
@@ -250,7 +254,7 @@ struct late {
     ditto_optimizer *optimizer;
     ditto_iterator *iterator;
     const ditto_value *value;
-    _Atomic int may_go_on, has_ended;
+    _Atomic int has_begun, may_go_on, has_ended;
     ditto_status assign_status, apply_status, argument_status, next_status;
 
     /* The number of rows of the batch, and the first of them. */
@@ -266,6 +270,7 @@ static ditto_status come_late(ditto_replica *self, void *argument)
     ditto_tensor part;
     if (!is_late(self))
         return DITTO_OK;
+    atomic_store(&l->has_begun, 1);
     while (!atomic_load(&l->may_go_on))
         sleep_ms(1);
     l->assign_status = ditto_assign(self, l->variable, DITTO_ASSIGN, ones);
@@ -293,7 +298,7 @@ static int use_handles_late(void *argument)
     spoil_freed_memory();
     for (uint32_t i = 0; i < c->replicas; i++)
         part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
-    REQUIRE(make_late(c->replicas, 50, &strategy) && make_variable(strategy, &l.variable));
+    REQUIRE(make_late(c->replicas, c->run_timeout_ms, &strategy) && make_variable(strategy, &l.variable));
     REQUIRE(make_iterator(strategy, c->flags, &l.iterator));
     REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
@@ -301,6 +306,8 @@ static int use_handles_late(void *argument)
     REQUIRE(ditto_optimizer_create(&l.variable, 1, &adam, &l.optimizer) == DITTO_OK);
     await_batch(l.iterator, c->replicas - 1);
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
+    if (!has_begun(strategy, c->replicas - 1, &l.has_begun))
+        return STOPPED_TOO_EARLY;
     if (c->strategy_first)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     const void *const handle[HANDLES] = { l.iterator, l.optimizer, l.variable, value };
@@ -334,8 +341,12 @@ static void handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_lat
         for (int strategy_first = 0; strategy_first < 2; strategy_first++)
             for (int watched = 0; watched < HANDLES; watched++) {
                 struct late_case c = { counts[i], strategy_first != 0,
-                                       i % 2 != 0 ? DITTO_INPUT_HOST_MEMORY : 0, (enum handle)watched };
-                assert_int_equal(in_child(use_handles_late, &c, 120), 0);
+                                       i % 2 != 0 ? DITTO_INPUT_HOST_MEMORY : 0, (enum handle)watched, 50 };
+                int result;
+                while ((result = in_child(use_handles_late, &c, 240)) == STOPPED_TOO_EARLY &&
+                       c.run_timeout_ms <= LONGEST_LIMIT_MS)
+                    c.run_timeout_ms *= 4;
+                assert_int_equal(result, 0);
             }
 }
 
