@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs all checks of CI. `./run check` calls it. On two cores it takes about 25 minutes. Parts that test
 # nothing that has changed since the last commit that passed (tools/last_green.sh) are skipped, and named at
-# the end. Each part has a time budget in seconds, which is at least twice the time that the part takes on two
+# the end. Each part has a time budget in seconds, which is two to three times what the part takes on two
 # cores. Only a part that hangs or has become much slower exceeds it.
 #   --long  runs all parts, all trials of tests instead of a third, the stress tests for hours instead of
 #           seconds, and the tests of the suite long
@@ -120,16 +120,16 @@ packaging="debian meson.build meson_options.txt include src/meson.build src/mpi 
     tools/meson.build tools/steps.sh tools/jemalloc.sh tools/cmake tools/docs.sh docs/site tests/embed"
 pages="*.md docs include run tools/docs.sh tools/doxygen_xml.py tools/man_pages.py tests/docs"
 part 600 "bare machine" "run tools meson.build meson_options.txt tests/embed" sh tests/embed/bare.sh first
-part 2400 "plain build and tests" . env DITTO_CHECK_PART=plain sh "$0" "$@"
-part 480 "clang build" "$code" env DITTO_CHECK_PART=clang sh "$0" "$@"
-part 1200 "address and undefined behaviour sanitizers" "$code" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 1800 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
-part 1000 "lint" . ./run lint
-part 800 "models" tests/model sh tests/model/check.sh
-part 120 "install" "$packaging" sh tests/embed/install.sh build-check
-part 480 "packages" "$packaging" sh tests/embed/packages.sh build-check
+part 1500 "plain build and tests" . env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 300 "clang build" "$code" env DITTO_CHECK_PART=clang sh "$0" "$@"
+part 720 "address and undefined behaviour sanitizers" "$code" env DITTO_CHECK_PART=asan sh "$0" "$@"
+part 660 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 600 "lint" . ./run lint
+part 260 "models" tests/model sh tests/model/check.sh
+part 30 "install" "$packaging" sh tests/embed/install.sh build-check
+part 80 "packages" "$packaging" sh tests/embed/packages.sh build-check
 part 900 "Debian packages" "$packaging" sh tests/embed/bare.sh deb
-part 240 "site and man pages" "$pages" ./run docs build-docs
+part 80 "site and man pages" "$pages" ./run docs build-docs
 part 480 "site in a browser" "$pages" /usr/bin/python3 tests/docs/site.py build-docs/html
 part 300 "bench report in a browser" "bench docs/figures tests/docs" \
     /usr/bin/python3 tests/docs/bench_report.py
