@@ -95,7 +95,7 @@ static void try_dtype(ditto_strategy *strategy, ditto_dtype dtype, uint64_t *see
 {
     static const size_t counts[] = { 3, 513, 4099, 0, 1, 2, 17, 63, 255, 1000, 1025, 20011 };
     bool all = dtype == DITTO_F32 || dtype == DITTO_F64 || dtype == DITTO_I32 || dtype == DITTO_I64;
-    enum { MOST_ELEMENTS = 300000 };
+    enum { MOST_ELEMENTS = 100000 };
     uint32_t n = ditto_strategy_num_replicas(strategy);
     /* More than 12 replicas add no new case for the other dtypes. */
     if (!all && n > 12)
@@ -103,7 +103,7 @@ static void try_dtype(ditto_strategy *strategy, ditto_dtype dtype, uint64_t *see
     size_t sizes = !all ? 3 : test_is_short() ? 5 : sizeof counts / sizeof counts[0];
     for (size_t c = 0; c < sizes; c++)
         for (int op = DITTO_SUM; op <= DITTO_XOR; op++) {
-            /* With 64 replicas the largest size is divided alike for all operators. */
+            /* Large sizes are divided alike for all operators, which one to three replicas try with all. */
             if (!reference_has(dtype, (ditto_op)op) || (op != DITTO_SUM && counts[c] * n > MOST_ELEMENTS))
                 continue;
             struct task t = { .count = counts[c],
