@@ -4,9 +4,9 @@
 #   usage: resume.sh PROGRAM REPLICAS OTHER_REPLICAS
 #
 # A training that is resumed after a pass ends with the same hash. With another number of replicas the weights
-# after this pass are the same, and the training continues. Five trainings are killed after different times
+# after this pass are the same, and the training continues. Three trainings are killed after different times
 # and resumed after the last complete pass. They end with the same hash as uninterrupted ones. A training that
-# is saved every three batches is killed at random times (eight times with two replicas, five times
+# is saved every three batches is killed at random times (five times with two replicas, three times
 # otherwise). A copy of it is resumed each time, mostly in the middle of a pass, and ends with the same hash.
 # A training that is resumed in the middle of a pass by another number of replicas has the same weights at the
 # resume.
@@ -42,7 +42,7 @@ grep -q "^resumed after epoch 3, weights: $half" "$folder/out" ||
     fail "$other replicas: the weights after the third pass are not $half"
 echo "$other replicas: continued with the same weights"
 
-for delay in 0.05 0.1 0.15 0.2 0.3; do
+for delay in 0.05 0.15 0.3; do
     "$program" --replicas "$replicas" --epochs 100000 --checkpoint "$folder/c" >/dev/null 2>&1 &
     sleep $delay
     kill -9 $! 2>/dev/null || true
@@ -64,7 +64,7 @@ train "$replicas" $epochs --checkpoint "$folder/m" --save-every 3 >/dev/null
 duration=$(($(date +%s%N) - begin))
 rm -rf "$folder/m"
 kills=0 in_pass=0
-[ "$replicas" = 2 ] && most=8 || most=5
+[ "$replicas" = 2 ] && most=5 || most=3
 while [ $kills -lt $most ] || { [ $in_pass = 0 ] && [ $kills -lt 100 ]; }; do
     delay=$(awk "BEGIN { srand($kills * 7919 + $replicas); print (0.05 + 0.9 * rand()) * $duration / 1e9 }")
     "$program" --replicas "$replicas" --epochs $epochs --checkpoint "$folder/d" --save-every 3 --resume \
