@@ -18,6 +18,8 @@
  *             only for its next slot. (order.h adds waits for other pipelines.)
  * Source      Sequence numbers per slot as in D. Vyukov's bounded MPMC queue, with tickets from the
  *             sequencer.
+ * Beside      src/input/queue gives out a ticket when its slot is free, and its consumer writes no slot.
+ *             With such slots the input was slower (docs/performance.md, Input and the queue).
  * Model       tests/model/queue.pml */
 #ifndef DTI_RING_H
 #define DTI_RING_H
