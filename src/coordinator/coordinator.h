@@ -148,19 +148,23 @@ void dti_coordinator_diagnose(const struct ditto_coordinator *c, struct dti_text
 /* Says that schedule has pushed the function with this ticket. */
 void dti_depth_seen(struct ditto_coordinator *c, uint64_t ticket);
 
-/* -- end_function.c: how functions end. Any thread -- */
-/* Says that the function of this thread's error record has failed. The first one counts. */
-void dti_function_failed(struct ditto_coordinator *c);
-/* Drops the arguments and the result of a function that has ended. */
-void dti_scheduled_drop(struct dti_scheduled *item);
-/* Cancels and finishes all functions that no worker has begun. */
-void dti_cancel_queued(struct ditto_coordinator *c);
+/* -- late_workers.c: workers whose function takes too long. Any thread -- */
 /* Retires the workers whose functions are late. */
 void dti_retire_late(struct ditto_coordinator *c);
 /* Takes a function that was given back. */
 bool dti_take_returned(struct ditto_coordinator *c, struct dti_scheduled *item);
 /* Returns when the first function that runs now will be late, or DTI_NEVER. */
 uint64_t dti_next_limit(const struct ditto_coordinator *c);
+
+/* -- end_function.c: how functions end. Any thread -- */
+/* Says that the function of this thread's error record has failed. The first one counts. */
+void dti_function_failed(struct ditto_coordinator *c);
+/* Drops the arguments and the result of a function that has ended. */
+void dti_scheduled_drop(struct dti_scheduled *item);
+/* Drops a function that no worker executes any more, and counts it as finished. */
+void dti_finish_given_up(struct ditto_coordinator *c, struct dti_scheduled *item);
+/* Cancels and finishes all functions that no worker has begun. */
+void dti_cancel_queued(struct ditto_coordinator *c);
 /* Wakes an idle worker if there is one. */
 void dti_wake_worker(struct ditto_coordinator *c);
 void dti_wake_all_workers(struct ditto_coordinator *c);
