@@ -11,7 +11,7 @@
 static _Atomic(struct dti_function *) newest;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct dti_function *first(void)
+static struct dti_function *newest_entry(void)
 {
     /* acquire: pairs with the release in add, so that the entry is complete. */
     return atomic_load_explicit(&newest, memory_order_acquire);
@@ -25,7 +25,7 @@ static bool is_registered(const struct dti_function *f)
 
 static struct dti_function *find(const char *name)
 {
-    struct dti_function *f = first();
+    struct dti_function *f = newest_entry();
     while (f != NULL && !(is_registered(f) && strcmp(f->name, name) == 0))
         f = f->next;
     return f;
@@ -36,11 +36,12 @@ const struct dti_function *dti_function_find(const char *name)
     return find(name);
 }
 
+/* The caller has the lock. */
 static ditto_status add(const char *name, ditto_replica_fn call, void *user)
 {
-    struct dti_function *f = first();
-    /* An entry that was taken back is used again, so that a program that registers and takes back the same
-     * function many times does not grow. */
+    struct dti_function *f = newest_entry();
+    /* An entry that was unregistered is used again. Otherwise a program that registers and unregisters the
+     * same function many times would need more and more memory. */
     while (f != NULL && !(f->call == call && f->user == user && strcmp(f->name, name) == 0))
         f = f->next;
     if (f != NULL) {
@@ -54,7 +55,7 @@ static ditto_status add(const char *name, ditto_replica_fn call, void *user)
     f->user = user;
     memcpy(f->name, name, strlen(name) + 1); /* its length has been checked */
     atomic_init(&f->is_registered, true);
-    f->next = first();
+    f->next = newest_entry();
     atomic_store_explicit(&newest, f, memory_order_release);
     return DITTO_OK;
 }
@@ -100,7 +101,7 @@ ditto_status dti_fail_no_function(const char *name)
 {
     char names[300] = "";
     struct dti_text text = { names, sizeof names, 0 };
-    for (const struct dti_function *f = first(); f != NULL; f = f->next)
+    for (const struct dti_function *f = newest_entry(); f != NULL; f = f->next)
         if (is_registered(f))
             dti_text_add(&text, "%s\"%s\"", text.length != 0 ? ", " : "", f->name);
     return DTI_FAIL(DITTO_ERR_NOT_FOUND,

@@ -29,14 +29,16 @@ static uint64_t since(const _Atomic uint64_t *moment, uint64_t now)
     return now > began ? now - began : 0;
 }
 
-/* Returns how long the worker had no function. The worker reads the clock before it stores that it has a
- * function again. Meanwhile a report may have found a later end, so no report is below an earlier one. */
+/* Returns how long the worker had no function. When a function begins, the worker reads the clock, and only
+ * then stores that it is no longer idle (see `idle` in coordinator.h). A report between the two is too long,
+ * and the next one would be shorter. So the longest time that was reported is kept, and no report is below
+ * it. */
 static uint64_t idle_time(const struct dti_function_worker *w)
 {
     /* acquire: pairs with the release in worker.c, so that the clock is read after the worker has read it. */
     uint64_t idle = atomic_load_explicit(&w->idle, memory_order_acquire);
     uint64_t time = (idle & 1) != 0 ? ((idle >> 1) + dti_now_ns()) & (UINT64_MAX >> 1) : idle >> 1;
-    /* The worker is const for the caller, but it counts reports. */
+    /* The worker is const for the caller, but it keeps the longest time that was reported. */
     _Atomic uint64_t *longest = (_Atomic uint64_t *)(uintptr_t)&w->reported_idle;
     uint64_t reported = number(longest);
     while (time > reported && !atomic_compare_exchange_weak_explicit(

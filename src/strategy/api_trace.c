@@ -64,8 +64,8 @@ static struct dti_team *team_at(const ditto_strategy *strategy, uint32_t index)
     return dti_team_of(strategy->workers != NULL ? strategy->workers->strategy[index] : strategy);
 }
 
-/* Starts all, or none. If there is no memory for a team after the first one, earlier recordings of the teams
- * before it are lost. Then those of all are deleted, because they belong together. */
+/* Starts all, or none. If a team after the first one gets no memory, the teams before it have already lost
+ * their earlier recordings. The recordings of all teams are then deleted, because they belong together. */
 static ditto_status start(const ditto_strategy *strategy, size_t events)
 {
     for (uint32_t i = 0; i < num_teams(strategy); i++) {
@@ -154,7 +154,7 @@ ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *pa
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(enter(&call, strategy));
-    int kept_errno = errno;
+    int kept_errno = errno; /* stdio changes it */
     ditto_status status = dti_trace_write(strategy, path);
     errno = kept_errno;
     leave(&call);

@@ -18,9 +18,8 @@ static uint32_t state_after_claim(const struct dti_stop *stop)
     return state;
 }
 
-/* Changes the state from `from` to `to`. Returns false if the state is no longer `from`. acq_rel: if `from`
- * has STOPPED, this thread has seen the error (X1), and a thread that sees the new state must see that error
- * too (X0). */
+/* Changes the state from `from` to `to`. Returns false if the state is no longer `from`. acquire: X1.
+ * release: dti_stop_renew has read `run`, which the thread that claims the new state writes. */
 static bool change(struct dti_stop *stop, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong_explicit(&stop->state, &from, to, memory_order_acq_rel,
@@ -56,11 +55,12 @@ bool dti_stop_expire(struct dti_stop *stop, const ditto_error *error, uint64_t r
 
 void dti_stop_renew(struct dti_stop *stop, uint64_t run)
 {
-    /* All replicas have returned. Only the thread that started the outermost run can have set CLAIMED, and
-     * its stop does not belong to this run. */
+    /* All replicas have returned. If the state is CLAIMED, the thread that started the outermost run has set
+     * it, or the one that hears of lost hosts. Such a stop ends all runs. It does not belong to this one. */
     uint32_t state = state_after_claim(stop);
     if (state == DTI_STOP_STOPPED && stop->run == run)
-        /* If the time of the outermost run has just ended, the change fails and the stop stays. */
+        /* If the time of the outermost run has just ended, or a host was lost, the change fails and the stop
+         * stays. */
         (void)change(stop, DTI_STOP_STOPPED, DTI_STOP_RUNNING);
 }
 

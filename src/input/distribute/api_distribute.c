@@ -27,7 +27,7 @@ static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_
     ditto_status status = dti_pipelines_agree(team, datasets, &plan, &summary);
     if (status == DITTO_OK)
         status = dti_iterator_create(team, datasets, &plan, summary, &made);
-    if (status == DITTO_OK) {
+    if (status == DITTO_OK) { /* a host that has failed tells the others in dti_cross_tell */
         status = dti_cross_agree(team, "the end of ditto_strategy_iterate", DITTO_OK);
         if (status != DITTO_OK)
             (void)dti_iterator_destroy(made);
@@ -112,8 +112,9 @@ ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_bat
             "mixing strategies: self is the default strategy's, but the iterator belongs to another one: "
             "call ditto_next inside a run of that strategy, or ditto_iterator_next outside");
     DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
-    /* Outside of runs each thread is its own replica of the default strategy, but an iterator of the default
-     * strategy has one replica for all threads. */
+    /* Outside of runs each thread has a replica of its own, with a team of its own. An iterator of the
+     * default strategy (`plain`) belongs to that strategy's team, whose one replica all threads share, so the
+     * two teams differ here. */
     return team == r->team ? dti_iterator_next(r, iterator, out, true)
                            : dti_iterator_next_outside(iterator, out);
 }

@@ -44,6 +44,7 @@ static void OF(nesterov)(const struct dti_optimizer_step *s, const ditto_rule_ra
     }
 }
 
+/* Adam. */
 static void OF(adapt)(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,
                       void *new)
 {
