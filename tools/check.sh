@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs all checks of CI. `./run check` calls it. On two cores it takes about 25 minutes. Parts that test
 # nothing that has changed since the last commit that passed (tools/last_green.sh) are skipped, and named at
-# the end. Each part has a time budget in seconds, which is two to three times what the part takes on two
-# cores. Only a part that hangs or has become much slower exceeds it.
+# the end. Each part has a time budget in seconds, which is at least twice what the part takes on two
+# cores after the parts before it. Only a part that hangs or has become much slower exceeds it.
 #   --long  runs all parts, all trials of tests instead of a third, the stress tests for hours instead of
 #           seconds, and the tests of the suite long
 set -euf

@@ -85,7 +85,7 @@ struct dti_intent {
 enum dti_verdict {
     DTI_HEADERS_EQUAL,
 
-    /* Calls differ. The caller fails with dti_headers_fail_diverged. */
+    /* Calls differ. The caller fails with DIVERGED. */
     DTI_HEADERS_DIFFER,
 
     /* A host has sent its last header. */

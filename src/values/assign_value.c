@@ -71,7 +71,7 @@ static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_variable_compare(v, rule, &from->stamp, sizeof from->stamp);
-    /* Whether each replica's component can get the value of the same replica. Otherwise all components get
+    /* If it can, each replica's component gets the value of the same replica. Otherwise all components get
      * one value. */
     bool each = v->mirrored && from->mirrored && from->own_copies &&
                 (v->own_copies || (from->may_differ && dti_variable_is_splittable(v)));

@@ -140,7 +140,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
 
 /* -- dropping -- */
 
-/* Called when the last value of a destroyed strategy is dropped. */
+/* Called when the last reference is dropped: that of a value, or that of the strategy. */
 static void end_values(struct dti_values *values)
 {
     pthread_mutex_destroy(&values->lock);
@@ -168,8 +168,8 @@ void dti_value_drop(ditto_value *v)
     if (dti_process_differs(values->process))
         return;
     pthread_mutex_lock(&values->lock);
-    /* The memory of components was freed with the strategy, if there is none. The lock keeps the strategy
-     * from being destroyed meanwhile. */
+    /* If v->strategy is NULL, the strategy was destroyed, and the memory of the components with it. The lock
+     * keeps the strategy from being destroyed meanwhile. */
     for (uint32_t i = 0; v->wide && v->strategy != NULL && i < dti_base_of(v->strategy)->num_replicas; i++) {
         dti_value_buffer_give(v->component[i]);
         v->component[i] = NULL;

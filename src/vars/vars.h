@@ -236,7 +236,7 @@ ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
  * this. */
 static inline const struct dti_copy *dti_copy_of(const ditto_variable *v, uint32_t replica)
 {
-    /* acquire: pairs with the release in use_own_copies (copies.c), so that this thread sees the copy's
+    /* acquire: pairs with the release in split (copies.c), so that this thread sees the copy's
      * address and contents. */
     return &v->copy[atomic_load_explicit(&v->copy_of[replica], memory_order_acquire)];
 }

@@ -650,8 +650,8 @@ static void rule_12_9_passes_of_a_generator(void **state)
 
 static _Atomic int is_first, late_was_refused;
 
-/* The first execution takes two batches, uses none, and is late. On a busy machine it may be late before it has
- * taken them. */
+/* The first execution takes two batches, uses none, and is late. On a busy machine it may be late before it
+ * has taken them. */
 static ditto_status be_late_once(ditto_replica *self, void *user)
 {
     ditto_batch batch;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The golden test of several hosts over MPI: the training of examples/train_digits has the same bits with
-# eight replicas on 1, 2, 3, 4 and 8 processes as in one process that is alone, and the conjugate gradients of
+# eight replicas on 1, 2 and 8 processes as in one process that is alone, and the conjugate gradients of
 # lesson 8 on 3 processes. A training that is stopped on 4 processes continues on 3.
 #   usage: tests/mpi/golden.sh openmpi|mpich TRAIN SOLVE TRAIN_WITH_MPI SOLVE_WITH_MPI DIGITS
 set -u

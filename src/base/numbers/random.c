@@ -85,7 +85,7 @@ void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
 {
     double uniform[2 * MOST_PAIRS], normal[2 * MOST_PAIRS];
     struct dti_fenv saved = dti_fenv_enter();
-    /* Skips the rest of a block that has been used in part. */
+    /* The rest of a block that has been used in part is skipped. */
     random->word = (random->word + WORDS_OF_BLOCK - 1) / WORDS_OF_BLOCK * WORDS_OF_BLOCK;
     for (size_t i = 0, piece; i < count; i += piece) {
         size_t pairs = count - i < 2 * MOST_PAIRS ? (count - i + 1) / 2 : MOST_PAIRS;

@@ -84,8 +84,8 @@ void dti_wait_policy_after_sleep(struct dti_wait_policy *p, uint64_t waited_ns, 
     /* On a crowded CPU a wake-up says how long other threads run, and not what a wake-up costs. */
     if (wake_ns == 0 || p->crowded)
         return;
-    /* Moves wake_ns towards the median of all wake-ups. Each one changes it by a sixteenth at most, so a
-     * single slow one has no weight. */
+    /* Each wake-up moves wake_ns towards the median of all, by a sixteenth at most, so a single slow one has
+     * no weight. */
     uint64_t step = p->wake_ns / 16;
     if (wake_ns > p->wake_ns && p->wake_ns < WAKE_MOST_NS)
         p->wake_ns += step;

@@ -231,12 +231,11 @@ static void record_error(struct dti_pipeline *failed, uint32_t replica)
 
 /* Sets the status that ends the replica's input, and returns it. If it is an error, makes it the thread's
  * record again. */
-static ditto_status end_with(struct dti_replica *self, struct dti_consumer *c, ditto_status status)
+static ditto_status end_status(const struct dti_replica *self, const struct dti_consumer *c)
 {
-    c->end_status = status;
-    if (status < 0)
+    if (c->end_status < 0)
         record_error(c->failed_pipeline, self->id);
-    return status;
+    return c->end_status;
 }
 
 bool dti_iterator_has_failed_in_order(const ditto_iterator *it)
@@ -278,7 +277,7 @@ static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
     struct dti_consumer *c = &it->consumer[self->index];
     enum dti_next_delivery delivery;
     if (c->end_status != DITTO_OK)
-        return end_with(self, c, c->end_status);
+        return end_status(self, c);
     if (dti_ring_release(&c->ring))
         dti_wait_queue_signal(&it->wait_queue, self->index);
     if (dti_replica_is_forked(self))
@@ -288,11 +287,14 @@ static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
     if (delivery == DTI_NEXT_DELIVERY_ERROR) {
         ditto_error error;
         dti_sequencer_error(&c->failed_pipeline->sequencer, &error);
-        return end_with(self, c, error.status);
+        c->end_status = error.status;
+        return end_status(self, c);
     }
     const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
-    if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
-        return end_with(self, c, slot->status);
+    if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0)) {
+        c->end_status = slot->status;
+        return end_status(self, c);
+    }
     *found = slot;
     return DITTO_OK;
 }

@@ -157,8 +157,7 @@ static ditto_status open_pipelines(struct ditto_iterator *it)
 static void release(struct ditto_iterator *it)
 {
     uint32_t pipelines = it->pipeline != NULL ? it->plan.local_pipelines : 0;
-    /* Calls `close` of generators that have not ended, in the same context as the other functions of the
-     * user. */
+    /* `close` of generators that have not ended is called in the context of other functions of the user. */
     struct dti_frame frame;
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
     for (uint32_t w = 0; w < pipelines; w++)

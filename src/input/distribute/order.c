@@ -76,6 +76,24 @@ static void end_rest(struct dti_pipeline *p)
         }
 }
 
+/* Hands over the next batch if it is finished. Returns false if it is not. */
+static bool hand_over_next(struct dti_pipeline *p)
+{
+    struct dti_order *o = &p->order;
+    uint32_t replica;
+    /* relaxed: it is written under the lock */
+    uint64_t ticket, position = atomic_load_explicit(&o->next, memory_order_relaxed);
+    if (ticket_of(p, position, &replica, &ticket)) {
+        if (*finished_of(p, replica, ticket) != ticket + 1)
+            return false;
+        o->last_status = dti_ring_slot(p->sequencer.o.ring[replica], ticket)->status;
+        publish(p, replica, ticket); /* a batch with an error has the rows before the error */
+    }
+    /* N0, also pairs with dti_order_awaits */
+    atomic_store_explicit(&o->next, position + 1, memory_order_release);
+    return true;
+}
+
 bool dti_order_finish(struct dti_pipeline *p, const struct dti_ticket *ticket)
 {
     struct dti_order *o = &p->order;
@@ -86,20 +104,8 @@ bool dti_order_finish(struct dti_pipeline *p, const struct dti_ticket *ticket)
     bool any = false;
     pthread_mutex_lock(&o->lock);
     *finished_of(p, ticket->replica, ticket->number) = ticket->number + 1;
-    while (o->last_status == DITTO_OK) {
-        uint32_t replica;
-        /* relaxed: it is written under the lock */
-        uint64_t number, position = atomic_load_explicit(&o->next, memory_order_relaxed);
-        if (ticket_of(p, position, &replica, &number)) {
-            if (*finished_of(p, replica, number) != number + 1)
-                break;
-            o->last_status = dti_ring_slot(p->sequencer.o.ring[replica], number)->status;
-            publish(p, replica, number); /* a batch with an error has the rows before the error */
-        }
-        /* N0, also pairs with dti_order_awaits */
-        atomic_store_explicit(&o->next, position + 1, memory_order_release);
+    while (o->last_status == DITTO_OK && hand_over_next(p))
         any = true;
-    }
     if (o->last_status != DITTO_OK) {
         end_rest(p);
         atomic_store_explicit(&o->next, DTI_ORDER_ENDED, memory_order_release); /* N0 */
@@ -166,9 +172,10 @@ enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32
     const struct dti_sequencer *s = &c->pipeline->sequencer;
     const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
     enum dti_next_delivery in_slot = slot != NULL ? DTI_NEXT_DELIVERY_BATCH : DTI_NEXT_DELIVERY_NONE;
-    /* Whether the replica waits for other pipelines before it takes its next slot. */
-    bool depends = it->progress.end_at_error || (slot != NULL && slot->by_others && slot->status >= 0);
-    if (it->plan.local_pipelines == 1 || !depends)
+    bool waits_for_others = it->plan.local_pipelines > 1 &&
+                            (it->progress.end_at_error ||
+                             (slot != NULL && slot->by_others && slot->status >= 0));
+    if (!waits_for_others)
         return in_slot;
     /* All pipelines end in the same step. The end comes after all batches of earlier steps, and after an
      * error of any pipeline. */

@@ -18,8 +18,8 @@
  *             only for its next slot. (order.h adds waits for other pipelines.)
  * Source      Sequence numbers per slot as in D. Vyukov's bounded MPMC queue, with tickets from the
  *             sequencer.
- * Beside      src/input/queue gives out a ticket when its slot is free, and its consumer writes no slot.
- *             With such slots the input was slower (docs/performance.md, Input and the queue).
+ * Beside      In src/input/queue the consumer frees slots through `head`, and writes no slot. With such
+ *             slots the input was slower (docs/performance.md, Input and the queue).
  * Model       tests/model/queue.pml */
 #ifndef DTI_RING_H
 #define DTI_RING_H
@@ -87,21 +87,22 @@ static inline struct dti_batch_slot *dti_ring_slot(const struct dti_ring *ring, 
 /* Returns true if the slot is free for `ticket` and not yet filled. Called before the ticket is given out. */
 static inline bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket)
 {
-    return atomic_load_explicit(&dti_ring_slot(ring, ticket)->turn, memory_order_acquire) ==
-           2 * ticket; /* F1 */
+    /* acquire: F1 */
+    return atomic_load_explicit(&dti_ring_slot(ring, ticket)->turn, memory_order_acquire) == 2 * ticket;
 }
 
 /* Returns true once the slot has become free for `ticket`, and also after it was filled. Any thread may call
  * it. */
 static inline bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket)
 {
-    return atomic_load_explicit(&dti_ring_slot(ring, ticket)->turn, memory_order_acquire) >=
-           2 * ticket; /* F1 */
+    /* acquire: F1 */
+    return atomic_load_explicit(&dti_ring_slot(ring, ticket)->turn, memory_order_acquire) >= 2 * ticket;
 }
 
 static inline void dti_ring_publish(struct dti_ring *ring, uint64_t ticket)
 {
-    atomic_store_explicit(&dti_ring_slot(ring, ticket)->turn, 2 * ticket + 1, memory_order_release); /* P0 */
+    /* release: P0 */
+    atomic_store_explicit(&dti_ring_slot(ring, ticket)->turn, 2 * ticket + 1, memory_order_release);
 }
 
 /* -- Any thread; the answer may be out of date at once -- */
@@ -117,8 +118,9 @@ static inline bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t tick
 static inline struct dti_batch_slot *dti_ring_peek(const struct dti_ring *ring)
 {
     struct dti_batch_slot *slot = dti_ring_slot(ring, ring->next);
-    return atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1 ? slot
-                                                                                         : NULL; /* P1 */
+    /* acquire: P1 */
+    bool is_filled = atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1;
+    return is_filled ? slot : NULL;
 }
 
 /* Takes the next slot. dti_ring_peek must have returned it. */
@@ -135,8 +137,9 @@ static inline bool dti_ring_release(struct dti_ring *ring)
         return false;
     ring->holding = false;
     uint64_t ticket = ring->next - 1;
+    /* release: F0 */
     atomic_store_explicit(&dti_ring_slot(ring, ticket)->turn, 2 * (ticket + ring->slots),
-                          memory_order_release); /* F0 */
+                          memory_order_release);
     return true;
 }
 

@@ -75,10 +75,10 @@ static bool tell(const struct ditto_iterator *it, struct dti_pipeline *p, struct
 {
     const struct dti_sequencer *s = &p->sequencer;
     struct dti_digest_of_rows *d = &p->sequencer.digest;
-    bool all_ended = true; /* the input of all replicas of the pipeline on this host */
+    bool all_ended = true; /* says that the input of all replicas of the pipeline on this host has ended */
     if (d->after == NULL)
         return false;
-    uint64_t steps = UINT64_MAX; /* that all of these replicas have taken */
+    uint64_t steps = UINT64_MAX; /* the number that all of these replicas have taken */
     for (uint32_t j = 0; j < s->o.served; j++) {
         const struct dti_consumer *c = &it->consumer[p->first_replica + j];
         uint64_t taken = s->begins[j] + c->ring.next;
@@ -173,7 +173,7 @@ void dti_input_describe_dataset(const struct dti_team *team, uint64_t iterator, 
 {
     for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL;) {
         if (it->number == iterator) {
-            /* The kinds of the dataset, from its last transformation to its source. */
+            /* The text names the kinds of the dataset, from its last transformation to its source. */
             const ditto_dataset *dataset = dti_iterator_dataset(it);
             dti_text_add(text, "the dataset (");
             for (; dataset->inputs > 0; dataset = dataset->input[0])

@@ -52,7 +52,7 @@ static ditto_status next_zip(struct dti_cursor *cursor, struct dti_rows rows, si
         *got = given[i];
         word += d->input[i]->row_words;
     }
-    /* Drops the rows for which another input has no row. */
+    /* Rows for which another input has no row are dropped. */
     word = 0;
     for (uint32_t i = 0; i < d->inputs; i++) {
         struct dti_rows own = dti_rows_words_from(rows, word);

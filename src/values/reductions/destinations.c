@@ -142,7 +142,7 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
 {
     const struct deliveries *all = argument;
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
-    /* Allocates the copies of results that go to this replica, in the replica's own memory. */
+    /* The copies of results that go to this replica are allocated in the replica's own memory. */
     for (uint32_t i = 0; i < all->count; i++) {
         struct delivery *d = &all->delivery[i];
         ditto_tensor *part = &d->to->part[r->index];

@@ -176,12 +176,13 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, uint64_t 
     if (status == DITTO_OK) {
         ditto_slices joined = dti_slices_of(*out, 0);
         size_t rows = 0, row_bytes = joined.row_count * ditto_dtype_bytes(joined.dtype);
-        for (uint32_t i = 0; i < all.n; rows += all.part[i++].rows) {
+        for (uint32_t i = 0; i < all.n; i++) {
             const ditto_slices *part = &all.part[i];
-            if (part->rows == 0)
-                continue;
-            memcpy((char *)joined.values + rows * row_bytes, part->values, part->rows * row_bytes);
-            memcpy(joined.indices + rows, part->indices, part->rows * sizeof *part->indices);
+            if (part->rows != 0) {
+                memcpy((char *)joined.values + rows * row_bytes, part->values, part->rows * row_bytes);
+                memcpy(joined.indices + rows, part->indices, part->rows * sizeof *part->indices);
+            }
+            rows += part->rows;
         }
         struct dti_fenv saved = dti_fenv_enter();
         if (op == DITTO_MEAN && all.n > 1)

@@ -195,7 +195,7 @@ static ditto_status write_values(const struct restoring *r, struct dti_parameter
         if (v != NULL && !dti_is_parameter(v))
             status = v->kind->cross_write(v, DTI_RULE_ASSIGN, r->value[i].value);
     }
-    size_t count = 0; /* of parameters and their slots, which are written together */
+    size_t count = 0; /* counts parameters and their slots, which are written together */
     for (size_t i = 0; i < r->num_values; i++)
         if (r->value[i].variable != NULL && dti_is_parameter(r->value[i].variable))
             list[count++] = (struct dti_parameter_value){ .variable = r->value[i].variable,

@@ -68,8 +68,7 @@ int64_t dti_optimizer_steps(const ditto_optimizer *o)
     return steps;
 }
 
-/* relaxed, also in take_number: only the holder of the lock writes the numbers, which are only
- * reported. */
+/* relaxed, also in take_number: only the holder of the lock writes the numbers, which are only reported. */
 static void add(_Atomic uint64_t *counter, uint64_t more)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
@@ -97,7 +96,7 @@ static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *option
     bool is_old = o->options.has_max_staleness != 0 &&
                   *steps - options->read_steps > o->options.max_staleness;
     if (options->has_read_steps) {
-        /* How many steps have begun since the parameters were read. */
+        /* The staleness is the number of steps that have begun since the parameters were read. */
         uint64_t staleness = *steps > options->read_steps ? (uint64_t)(*steps - options->read_steps) : 0;
         add(&o->staleness.calls, 1);
         add(&o->staleness.dropped, is_old);
@@ -160,6 +159,24 @@ static void update_item(const struct dti_applying *a, size_t item, const char *g
     }
 }
 
+/* Adds a gradient, times `factor`. */
+static void add_gradient(ditto_dtype dtype, char *sum, const char *gradient, size_t count, double factor)
+{
+    alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
+    size_t element_bytes = ditto_dtype_bytes(dtype), most = TILE_BYTES / element_bytes;
+    for (size_t at = 0, part_count; at < count; at += part_count) {
+        const void *part = gradient + at * element_bytes;
+        part_count = count - at < most ? count - at : most;
+        if (factor != 1) {
+            memcpy(tile, part, part_count * element_bytes);
+            dti_scale_gradient(dtype, factor, tile, part_count);
+            part = tile;
+        }
+        dti_rule_apply(DTI_RULE_ADD, dtype, sum + at * element_bytes, sum + at * element_bytes, part,
+                       part_count);
+    }
+}
+
 /* Adds the gradient of an item, times `factor`, to those that are gathered there, and updates the item if
  * they are complete. Returns true if it does. */
 static bool gather(const struct dti_applying *a, size_t item, const char *gradient, double factor)
@@ -169,19 +186,7 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     const ditto_variable *v = o->variable[i->variable];
     char *gathered = o->sum[i->variable]->copies_of_piece[i->piece].copy[0].data;
     size_t count = v->piece[i->piece].count;
-    alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
-    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), most = TILE_BYTES / element_bytes;
-    for (size_t at = 0, part_count; at < count; at += part_count) {
-        const void *part = gradient + at * element_bytes;
-        char *sum = gathered + at * element_bytes;
-        part_count = count - at < most ? count - at : most;
-        if (factor != 1) {
-            memcpy(tile, part, part_count * element_bytes);
-            dti_scale_gradient(v->spec.dtype, factor, tile, part_count);
-            part = tile;
-        }
-        dti_rule_apply(DTI_RULE_ADD, v->spec.dtype, sum, sum, part, part_count);
-    }
+    add_gradient(v->spec.dtype, gathered, gradient, count, factor);
     if (++o->gathered_in[item] < o->options.accumulate)
         return false;
     o->gathered_in[item] = 0;
@@ -190,7 +195,7 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     if (o->options.op == DITTO_MEAN)
         dti_divide(v->spec.dtype, gathered, gathered, count, o->options.accumulate);
     update_item(a, item, gathered, 1);
-    memset(gathered, 0, count * element_bytes);
+    memset(gathered, 0, count * ditto_dtype_bytes(v->spec.dtype));
     return true;
 }
 

@@ -68,7 +68,7 @@ static ditto_status sort(const ditto_variable *v, const int64_t *indices, size_t
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu rows of \"%s\"", count, v->name);
     s->row_bytes = v->count / v->spec.shape[0] * element_bytes;
     memset(s->end, 0, v->pieces * sizeof *s->end);
-    for (size_t k = 0; k < count; k++) { /* finds the shard of each row, and counts the rows of each shard */
+    for (size_t k = 0; k < count; k++) { /* each row gets its shard, and each shard its number of rows */
         /* A row number is read once, and is compared here again, because the program may have changed it
          * since it was checked. It then becomes row 0. */
         size_t row = (size_t)((const volatile int64_t *)indices)[k];

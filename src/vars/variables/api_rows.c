@@ -116,8 +116,8 @@ static ditto_status scatter(ditto_variable *v, ditto_scatter_op op, const ditto_
     DTI_TRY(check_slices(v, slices));
     DTI_TRY(check_aggregation(v, op));
     const struct dti_frame *top = dti_frame_top;
-    if (top != NULL && top->kind == DTI_CONTEXT_UPDATE &&
-        top->object == v) /* in an update of this variable */
+    bool in_update_of_it = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
+    if (in_update_of_it)
         return dti_scatter_copy(v, top->replica->index, rule, slices);
     DTI_TRY(dti_context_check_cross(v->team));
     if (dti_cross_has_hosts(v->team)) {

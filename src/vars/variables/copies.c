@@ -37,6 +37,21 @@ static uint32_t owner_on(const struct dti_team *team, uint32_t node)
     return i;
 }
 
+/* One copy for each NUMA node that has replicas. The first replica on the node owns it, and the others share
+ * it. With v->own_copies, one copy for each replica. */
+static void share_by_node(ditto_variable *v)
+{
+    for (uint32_t i = 0; i < v->num_replicas; i++) {
+        uint32_t node = dti_team_replica(v->team, i)->pu.memory_node, c = 0;
+        while (c < v->copies &&
+               (v->own_copies || dti_team_replica(v->team, v->copy[c].owner)->pu.memory_node != node))
+            c++;
+        if (c == v->copies)
+            v->copy[v->copies++] = (struct dti_copy){ .owner = i };
+        v->copy_of[i] = c;
+    }
+}
+
 static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
 {
     DTI_TRY(allocate_arrays(v, 1, v->num_replicas));
@@ -57,19 +72,7 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
     } else if (v->kind == &dti_parameter_kind) {
         v->copies = 1; /* on the node that dti_copies_assign_nodes assigns */
     } else {
-        /* One copy for each NUMA node that has replicas. The first replica on the node owns it, and the
-         * others share it. With v->own_copies, one copy for each replica. */
-        const struct dti_team *team = v->team;
-        for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
-            uint32_t c = 0;
-            while (c < v->copies &&
-                   !(!v->own_copies && dti_team_replica(team, v->copy[c].owner)->pu.memory_node ==
-                                           dti_team_replica(team, i)->pu.memory_node))
-                c++;
-            if (c == v->copies)
-                v->copy[v->copies++] = (struct dti_copy){ .owner = i };
-            v->copy_of[i] = c;
-        }
+        share_by_node(v);
     }
     v->copies_of_piece[0] = (struct dti_copy_set){ v->copies, v->copy };
     return DITTO_OK;
