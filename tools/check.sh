@@ -126,10 +126,10 @@ part 720 "address and undefined behaviour sanitizers" "$code" env DITTO_CHECK_PA
 part 660 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 600 "lint" . ./run lint
 part 260 "models" tests/model sh tests/model/check.sh
-part 30 "install" "$packaging" sh tests/embed/install.sh build-check
-part 80 "packages" "$packaging" sh tests/embed/packages.sh build-check
+part 120 "install" "$packaging" sh tests/embed/install.sh build-check
+part 120 "packages" "$packaging" sh tests/embed/packages.sh build-check
 part 900 "Debian packages" "$packaging" sh tests/embed/bare.sh deb
-part 80 "site and man pages" "$pages" ./run docs build-docs
+part 120 "site and man pages" "$pages" ./run docs build-docs
 part 480 "site in a browser" "$pages" /usr/bin/python3 tests/docs/site.py build-docs/html
 part 300 "bench report in a browser" "bench docs/figures tests/docs" \
     /usr/bin/python3 tests/docs/bench_report.py

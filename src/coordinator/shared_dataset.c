@@ -375,7 +375,7 @@ static bool end_in(const struct ditto_coordinator *c, struct worker_part *part, 
     for (uint32_t r = 0; r < c->workers->replicas; r++)
         part->own[r].taken = 0;
     pthread_mutex_lock(&part->lock);
-    /* Moves all entries to another list. */
+    /* The entries move to the list. */
     for (struct taken *t; (t = part->newest) != NULL; *list = t) {
         part->newest = t->older;
         t->older = *list;

@@ -310,49 +310,55 @@ static ditto_status check_options(const ditto_dataset *dataset, const ditto_inpu
     return DITTO_OK;
 }
 
+/* Reads a state up to the position of the cursor. */
+static ditto_status read_state(struct dti_shared_pass *pass, const ditto_input_options *o,
+                               struct dti_bytes_reader *from)
+{
+    /* The magic comes first, and the hash last. */
+    uint64_t hash;
+    const char *data = o->state;
+    size_t bytes = o->state_bytes;
+    if (bytes < MAGIC_BYTES + 2 * sizeof hash || memcmp(data, magic, MAGIC_BYTES) != 0)
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "the %zu bytes of state are not a state of a shared dataset",
+                        bytes);
+    memcpy(&hash, data + bytes - sizeof hash, sizeof hash);
+    *from = (struct dti_bytes_reader){ data + MAGIC_BYTES, data + bytes - sizeof hash,
+                                       dti_hash_bytes(DTI_HASH_SEED, data, bytes - sizeof hash) != hash };
+    DTI_TRY(dti_bytes_reader_status(from));
+    /* The dataset, the batches and the pass must be those of the state. */
+    uint64_t fingerprint, saved_fingerprint;
+    DTI_TRY(dti_dataset_fingerprint(pass->dataset, &fingerprint));
+    dti_bytes_get(from, &saved_fingerprint, sizeof saved_fingerprint);
+    uint64_t global = dti_bytes_get_u64(from), number = dti_bytes_get_u64(from);
+    pass->next_number = dti_bytes_get_u64(from);
+    DTI_TRY(dti_bytes_reader_status(from));
+    if (saved_fingerprint != fingerprint)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the state belongs to another dataset, or to one made with other arguments");
+    if (global != pass->cut.global)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the state was saved with batches of %llu rows, but now they have %llu",
+                        (unsigned long long)global, (unsigned long long)pass->cut.global);
+    if (o->pass != 0 && o->pass != number)
+        return DTI_FAIL(DITTO_ERR_INVALID, "pass is %llu, but the state continues pass %llu",
+                        (unsigned long long)o->pass, (unsigned long long)number);
+    pass->number = number;
+    /* The batches that were given back take at least one byte each. */
+    struct dti_shared_batch **end = &pass->returned;
+    uint64_t count = dti_bytes_get_at_most(from, (uint64_t)(from->end - from->at));
+    for (uint64_t i = 0; i < count; i++) {
+        DTI_TRY(read_batch(pass, from, end));
+        end = &(*end)->next;
+    }
+    return dti_bytes_reader_status(from);
+}
+
 /* Opens the cursor, at the position of the state if there is one. */
 static ditto_status open_cursor(struct dti_shared_pass *pass, const ditto_input_options *o)
 {
     struct dti_bytes_reader from;
-    if (o->state != NULL) {
-        /* Checks the magic and the hash, and finds the bytes between them. */
-        uint64_t hash;
-        const char *data = o->state;
-        size_t bytes = o->state_bytes;
-        if (bytes < MAGIC_BYTES + 2 * sizeof hash || memcmp(data, magic, MAGIC_BYTES) != 0)
-            return DTI_FAIL(DITTO_ERR_CORRUPT, "the %zu bytes of state are not a state of a shared dataset",
-                            bytes);
-        memcpy(&hash, data + bytes - sizeof hash, sizeof hash);
-        from = (struct dti_bytes_reader){ data + MAGIC_BYTES, data + bytes - sizeof hash,
-                                          dti_hash_bytes(DTI_HASH_SEED, data, bytes - sizeof hash) != hash };
-        DTI_TRY(dti_bytes_reader_status(&from));
-        /* Compares the dataset, the batches and the pass with those of the state. */
-        uint64_t fingerprint, saved_fingerprint;
-        DTI_TRY(dti_dataset_fingerprint(pass->dataset, &fingerprint));
-        dti_bytes_get(&from, &saved_fingerprint, sizeof saved_fingerprint);
-        uint64_t global = dti_bytes_get_u64(&from), number = dti_bytes_get_u64(&from);
-        pass->next_number = dti_bytes_get_u64(&from);
-        DTI_TRY(dti_bytes_reader_status(&from));
-        if (saved_fingerprint != fingerprint)
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "the state belongs to another dataset, or to one made with other arguments");
-        if (global != pass->cut.global)
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "the state was saved with batches of %llu rows, but now they have %llu",
-                            (unsigned long long)global, (unsigned long long)pass->cut.global);
-        if (o->pass != 0 && o->pass != number)
-            return DTI_FAIL(DITTO_ERR_INVALID, "pass is %llu, but the state continues pass %llu",
-                            (unsigned long long)o->pass, (unsigned long long)number);
-        pass->number = number;
-        /* Reads the batches that were given back. Each takes at least one byte. */
-        struct dti_shared_batch **end = &pass->returned;
-        uint64_t count = dti_bytes_get_at_most(&from, (uint64_t)(from.end - from.at));
-        for (uint64_t i = 0; i < count; i++) {
-            DTI_TRY(read_batch(pass, &from, end));
-            end = &(*end)->next;
-        }
-        DTI_TRY(dti_bytes_reader_status(&from));
-    }
+    if (o->state != NULL)
+        DTI_TRY(read_state(pass, o, &from));
     struct dti_pass described = { .number = pass->number, .closing = &pass->closing };
     DTI_TRY(dti_cursor_open(pass->dataset, &described, &pass->cursor));
     if (o->state == NULL)

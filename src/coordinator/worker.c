@@ -150,6 +150,21 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
     return status;
 }
 
+/* From here on the worker is retired if the function takes too long. */
+static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
+{
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    item->attempts++;
+    w->current = *item;
+    /* The worker's own references, which it keeps if the function is taken away. */
+    dti_copied_keep(item->arguments);
+    dti_remote_keep(item->remote);
+    end_idle(w, now);
+    atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
+    /* release: pairs with the acquire in dti_retire_late. */
+    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
+}
+
 /* Returns false if the worker is retired. */
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
@@ -160,17 +175,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     struct dti_team *team = dti_team_of(w->strategy);
     dti_team_give_turn(team, dti_team_take_turn(team));
     uint64_t began = dti_now_ns();
-    /* From here on the worker is retired if the function takes too long. */
-    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
-    item->attempts++;
-    w->current = *item;
-    /* The worker's own references, which it keeps if the function is taken away. */
-    dti_copied_keep(item->arguments);
-    dti_remote_keep(item->remote);
-    end_idle(w, began);
-    atomic_store_explicit(&w->began_at_ns, began, memory_order_relaxed);
-    /* release: pairs with the acquire in dti_retire_late. */
-    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
+    begin(w, item, began);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed) {
@@ -192,10 +197,9 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     begin_idle(w, dti_now_ns());
     if (!is_cancelled) {
         /* Hands the results over, or records that the function has failed. */
-        struct ditto_coordinator *c = w->coordinator;
         if (status < 0) {
             (void)dti_where(status, "\"%s\" on worker %u", item->function->name, w->index);
-            dti_function_failed(c);
+            dti_function_failed(w->coordinator);
         }
         if (item->remote != NULL)
             dti_remote_end(item->remote, status, result);

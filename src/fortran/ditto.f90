@@ -1,7 +1,7 @@
 ! src/fortran/ditto.f90 - ditto in Fortran 2018.
 !
-! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a
-! run gets, variables of the library, and operations that were started. Datasets are in the module
+! The module ditto has the objects of ditto as types with procedures: a strategy, the replica that a procedure
+! of a run gets, variables of the library, and operations that were started. Datasets are in the module
 ! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, and several hosts in
 ! ditto_mpi. What each procedure means, which errors it has, and what it costs, is said in the C header of the
 ! same name (include/ditto/collective.h and the others).
@@ -47,6 +47,15 @@ module ditto_internal
     end interface
 
 contains
+
+    ! Says whether a replica has had no error, so that it may call C. Otherwise the status is its first error.
+    function ready(first_error, status) result(is)
+        integer(c_int), intent(in) :: first_error
+        integer, intent(out), optional :: status
+        logical :: is
+        is = first_error == 0
+        if (present(status)) status = first_error
+    end function
 
     ! A copy of a text of C.
     function from_c(text) result(copy)
@@ -259,7 +268,6 @@ module ditto
         procedure, non_overridable :: scatter => replica_scatter
         procedure, non_overridable :: alloc => replica_alloc
         procedure, non_overridable :: free => replica_free
-        procedure, non_overridable :: ready => replica_ready
         procedure, non_overridable :: keep => replica_keep
     end type
 
@@ -321,8 +329,8 @@ module ditto
 
     ! -- C --
     !
-    ! Each function has an interface of its own, also where only names differ: gfortran 12 passes wrong
-    ! arguments to functions that are declared by procedure(...), bind(c), except in one of their calls.
+    ! Each function has an interface of its own, also where only names differ. If functions are declared by
+    ! procedure(...), bind(c), gfortran 12 passes wrong arguments in all calls of a function but one.
 
     interface
         function c_create(options, kind, out) bind(c, name='ditto_f_create') result(status)
@@ -519,7 +527,7 @@ module ditto
             type(c_ptr), value :: handle
             integer(c_int) :: status
         end function
-        ! `self` is the calling replica. Outside of runs it is not given, and not to the two that follow.
+        ! `self` is the calling replica, here and in the next two functions. It is absent outside of runs.
         function c_write(v, x, rule, self) bind(c, name='ditto_f_write') result(status)
             import
             type(c_ptr), value :: v
@@ -752,15 +760,6 @@ contains
         is = c_first_of_host(self%handle) /= 0
     end function
 
-    ! Whether the replica has had no error, so that it may call C. Otherwise the status is its first error.
-    function replica_ready(self, status) result(is)
-        class(replica), intent(in) :: self
-        integer, intent(out), optional :: status
-        logical :: is
-        is = self%status == 0
-        if (present(status)) status = self%status
-    end function
-
     ! Keeps the first error, and gives the status of this call. After an error no other replica uses arrays of
     ! this one any more, so the program's procedure may return. For statuses of C functions that a program
     ! calls itself.
@@ -786,7 +785,7 @@ contains
     subroutine replica_barrier(self, status)
         class(replica), intent(inout) :: self
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_barrier(self%handle, c_null_ptr), status)
+        if (ready(self%status, status)) call self%keep(c_barrier(self%handle, c_null_ptr), status)
     end subroutine
 
     ! In place.
@@ -795,7 +794,7 @@ contains
         type(*), dimension(..) :: x
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_all_reduce(self%handle, x, x, op), status)
+        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, x, x, op), status)
     end subroutine
 
     subroutine replica_all_reduce_to(self, src, dst, op, status)
@@ -804,7 +803,7 @@ contains
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_all_reduce(self%handle, src, dst, op), status)
+        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, src, dst, op), status)
     end subroutine
 
     ! In place. The result is on the root alone.
@@ -814,7 +813,7 @@ contains
         integer, intent(in) :: root
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_reduce(self%handle, x, int(root, c_int), op), status)
+        if (ready(self%status, status)) call self%keep(c_reduce(self%handle, x, int(root, c_int), op), status)
     end subroutine
 
     subroutine replica_broadcast(self, x, root, status)
@@ -822,7 +821,7 @@ contains
         type(*), dimension(..) :: x
         integer, intent(in) :: root
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_broadcast(self%handle, x, int(root, c_int)), status)
+        if (ready(self%status, status)) call self%keep(c_broadcast(self%handle, x, int(root, c_int)), status)
     end subroutine
 
     ! src has num_replicas() times as many elements as dst.
@@ -832,7 +831,7 @@ contains
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_reduce_scatter(self%handle, src, dst, op), status)
+        if (ready(self%status, status)) call self%keep(c_reduce_scatter(self%handle, src, dst, op), status)
     end subroutine
 
     ! dst has num_replicas() times as many elements as src.
@@ -841,7 +840,7 @@ contains
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_all_gather(self%handle, src, dst), status)
+        if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst), status)
     end subroutine
 
     ! In place. The procedure of replica 0 is called with the combined array, and all replicas receive what it
@@ -856,7 +855,7 @@ contains
         type(through_call), target :: call
         call%function => function
         call%user => user
-        if (self%ready(status)) &
+        if (ready(self%status, status)) &
             call self%keep(c_all_reduce_through(self%handle, x, op, c_funloc(on_combined), c_loc(call)), &
                            status)
     end subroutine
@@ -892,7 +891,7 @@ contains
         type(*), dimension(..), intent(in) :: x
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_block_sum(self%handle, x, total), status)
+        if (ready(self%status, status)) call self%keep(c_block_sum(self%handle, x, total), status)
     end subroutine
 
     ! The same for `count` elements of each replica that a procedure computes.
@@ -906,7 +905,7 @@ contains
         type(elements_call), target :: call
         call%function => function
         call%user => user
-        if (self%ready(status)) &
+        if (ready(self%status, status)) &
             call self%keep(c_block_sum_with(self%handle, c_funloc(on_elements), c_loc(call), call%dtype, &
                                             count, total), status)
     end subroutine
@@ -929,7 +928,7 @@ contains
         type(*), dimension(..), intent(in) :: x, y
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_block_dot(self%handle, x, y, total), status)
+        if (ready(self%status, status)) call self%keep(c_block_dot(self%handle, x, y, total), status)
     end subroutine
 
     ! -- operations that are waited for later --
@@ -945,7 +944,7 @@ contains
         integer(c_int), intent(in) :: op
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        if (self%ready(status)) &
+        if (ready(self%status, status)) &
             call self%keep(c_all_reduce(self%handle, src, dst, op, operation), status)
     end subroutine
 
@@ -956,7 +955,7 @@ contains
         integer(c_int), intent(in) :: op
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        if (self%ready(status)) &
+        if (ready(self%status, status)) &
             call self%keep(c_reduce_scatter(self%handle, src, dst, op, operation), status)
     end subroutine
 
@@ -966,14 +965,14 @@ contains
         type(*), dimension(..), asynchronous :: dst
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_all_gather(self%handle, src, dst, operation), status)
+        if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst, operation), status)
     end subroutine
 
     subroutine replica_wait(self, operation, status)
         class(replica), intent(inout) :: self
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_wait(self%handle, operation, c_null_ptr), status)
+        if (ready(self%status, status)) call self%keep(c_wait(self%handle, operation, c_null_ptr), status)
     end subroutine
 
     ! `complete` is true if the operation is complete, and counts as waited for, and after an error.
@@ -1001,14 +1000,14 @@ contains
         integer, intent(out), optional :: status
         part%replica = int(partner, c_int32_t)
         part%tag = int(tag, c_int32_t)
-        if (self%ready(status)) call self%keep(c_part(src, dst, part), status)
+        if (ready(self%status, status)) call self%keep(c_part(src, dst, part), status)
     end subroutine
 
     subroutine replica_exchange(self, parts, status)
         class(replica), intent(inout) :: self
         type(exchange_part), intent(in), contiguous :: parts(:)
         integer, intent(out), optional :: status
-        if (self%ready(status)) &
+        if (ready(self%status, status)) &
             call self%keep(c_exchange(self%handle, parts, size(parts, kind=c_size_t), c_null_ptr), status)
     end subroutine
 
@@ -1019,7 +1018,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..) :: x
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_write(v%handle, x, 0_c_int, self%handle), status)
+        if (ready(self%status, status)) call self%keep(c_write(v%handle, x, 0_c_int, self%handle), status)
     end subroutine
 
     subroutine replica_assign(self, v, x, status)
@@ -1027,7 +1026,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_write(v%handle, x, 1_c_int, self%handle), status)
+        if (ready(self%status, status)) call self%keep(c_write(v%handle, x, 1_c_int, self%handle), status)
     end subroutine
 
     subroutine replica_assign_add(self, v, x, status)
@@ -1035,7 +1034,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_write(v%handle, x, 2_c_int, self%handle), status)
+        if (ready(self%status, status)) call self%keep(c_write(v%handle, x, 2_c_int, self%handle), status)
     end subroutine
 
     subroutine replica_assign_sub(self, v, x, status)
@@ -1043,7 +1042,7 @@ contains
         type(variable), intent(in) :: v
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        if (self%ready(status)) call self%keep(c_write(v%handle, x, 3_c_int, self%handle), status)
+        if (ready(self%status, status)) call self%keep(c_write(v%handle, x, 3_c_int, self%handle), status)
     end subroutine
 
     ! Copies rows: x(..., k) becomes row rows(k).
@@ -1053,7 +1052,7 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..) :: x
         integer, intent(out), optional :: status
-        if (self%ready(status)) &
+        if (ready(self%status, status)) &
             call self%keep(c_lookup(v%handle, rows, size(rows, kind=c_size_t), x, self%handle), status)
     end subroutine
 
@@ -1066,7 +1065,7 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
-        if (self%ready(status)) &
+        if (ready(self%status, status)) &
             call self%keep(c_scatter(v%handle, op, rows, size(rows, kind=c_size_t), x, self%handle), status)
     end subroutine
 
@@ -1079,7 +1078,8 @@ contains
         type(c_ptr), intent(out) :: memory
         integer, intent(out), optional :: status
         memory = c_null_ptr
-        if (self%ready(status)) call self%keep(c_alloc(self%handle, bytes, 64_c_size_t, memory), status)
+        if (ready(self%status, status)) &
+            call self%keep(c_alloc(self%handle, bytes, 64_c_size_t, memory), status)
     end subroutine
 
     ! Frees the memory, also after an error.

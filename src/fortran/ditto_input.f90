@@ -819,7 +819,7 @@ contains
         integer, intent(out) :: status
         type(c_ptr) :: made
         if (is_below(int(num_batches, c_int64_t), 1_c_int64_t, 'prefetch: the number of batches', &
-                            status)) return
+                     status)) return
         status = c_prefetch(self%handle, int(num_batches, c_int64_t), made)
         call self%replace(made, status)
     end subroutine
@@ -857,7 +857,7 @@ contains
         class(replica), intent(inout) :: of
         type(batch), intent(inout) :: b
         integer, intent(out) :: status
-        if (of%ready(status)) call of%keep(c_next(of%handle, self%handle, b), status)
+        if (ready(of%status, status)) call of%keep(c_next(of%handle, self%handle, b), status)
     end subroutine
 
     ! Saves the position. An iterator whose options have the state continues there:

@@ -225,7 +225,7 @@ contains
         integer, intent(out), optional :: status
         real(c_double), intent(out), optional, target :: norm
         if (present(norm)) norm = 0
-        if (of%ready(status)) &
+        if (ready(of%status, status)) &
             call of%keep(c_finish(of%handle, self%handle, step_options(norm=norm)), status)
     end subroutine
 
@@ -290,7 +290,7 @@ contains
         integer(c_int64_t), intent(out) :: steps
         integer, intent(out), optional :: status
         steps = 0
-        if (of%ready(status)) call of%keep(c_steps(of%handle, self%handle, steps), status)
+        if (ready(of%status, status)) call of%keep(c_steps(of%handle, self%handle, steps), status)
     end subroutine
 
     ! The numbers that the rule keeps for the elements of variable `number`, for example those of name 'm'.

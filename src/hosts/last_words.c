@@ -98,7 +98,7 @@ static void agree(const ditto_cluster *cluster, ditto_error *error)
         return;
     char text[sizeof error->message];
     struct dti_text message = { text, sizeof text, 0 };
-    /* Writes which calls two hosts have made. */
+    /* The message says which calls the two hosts have made. */
     const struct dti_last_words *a = last_of(cluster, last->one), *b = last_of(cluster, last->other);
     bool same_run = a->runs == b->runs, same_text = strcmp(a->call, b->call) == 0;
     dti_describe_host(cluster, last->one, &message);

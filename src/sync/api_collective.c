@@ -15,12 +15,11 @@
 
 /* Returns NULL if there is none. The search begins with the entry that was used last and goes on in the order
  * in which calls were kept, because programs repeat their calls in one order. */
-static struct dti_known_call *find(struct dti_known_calls *known,
-                                   const struct dti_collective_arguments *arguments)
+static struct dti_known_call *find(struct dti_known_calls *known, const struct dti_collective_arguments *b)
 {
     for (uint32_t k = 0; k < DTI_KNOWN_CALLS; k++) {
         uint32_t i = (known->last + k) % DTI_KNOWN_CALLS;
-        const struct dti_collective_arguments *a = &known->entry[i].arguments, *b = arguments;
+        const struct dti_collective_arguments *a = &known->entry[i].arguments;
         if (a->src == b->src && a->dst == b->dst && a->count == b->count && a->name == b->name &&
             a->root == b->root && a->dtype == b->dtype && a->op == b->op) {
             known->last = i;

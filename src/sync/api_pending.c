@@ -61,7 +61,8 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the handle is empty: the operation has been waited for already, or was never "
                         "started");
-    if (pending->replica != self) /* not followed, because the handle may be of a destroyed strategy */
+    /* The pointer is only compared, because the handle may be of a destroyed strategy. */
+    if (pending->replica != self)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT, "the handle is another %s: this thread is replica %u and waits for its own",
             dti_team_has_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);

@@ -203,6 +203,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
         reset(sync); /* so that messages and ditto_strategy_diagnose do not name the measurements */
     }
     sync->hosts = options->hosts;
+    /* From here on the tree is that of the replicas of all hosts. */
     sync->tree = (struct dti_tree){ .n = dti_team_all_replicas(team), .blocks = options->order_blocks };
     return dti_started_make(sync);
 }

@@ -40,14 +40,15 @@ int main(int argc, char **argv)
     MUST(ditto_function_register("apply", apply, NULL));
     MUST(ditto_coordinator_create(strategy, NULL, &coordinator));
     MUST(ditto_coordinator_schedule(coordinator, "apply", NULL, NULL, NULL));
+    ditto_status status;
     told("join", ditto_coordinator_join(coordinator));
     alarm(8); /* ends the program if the next call does not return */
     if (argc > 1 && strcmp(argv[1], "save") == 0) {
         snprintf(path, sizeof path, "/tmp/ditto-case-%d", getpid());
-        told("save", ditto_checkpoint_save(strategy, path, NULL));
+        status = told("save", ditto_checkpoint_save(strategy, path, NULL));
         unlink(path);
     } else
-        told("read", ditto_variable_read(variable, &value, sizeof value));
+        status = told("read", ditto_variable_read(variable, &value, sizeof value));
     told("destroy", ditto_coordinator_destroy(coordinator));
-    return RIGHT;
+    return status == DITTO_ERR_TIMED_OUT ? RIGHT : WRONG;
 }

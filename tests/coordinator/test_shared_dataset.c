@@ -655,13 +655,15 @@ static _Atomic int is_first, late_was_refused;
 static ditto_status be_late_once(ditto_replica *self, void *user)
 {
     ditto_batch batch;
+    ditto_status status = DITTO_OK;
     if (!atomic_exchange(&is_first, 0))
         return take_one(self, user);
-    for (int i = 0; i < 2 && ditto_shared_dataset_next(self, test.shared, &batch) == DITTO_OK; i++)
-        ;
+    for (int i = 0; i < 2 && status == DITTO_OK; i++)
+        status = ditto_shared_dataset_next(self, test.shared, &batch);
     DITTO_TRY(wait_for_gate(self, user));
-    atomic_store(&late_was_refused,
-                 ditto_shared_dataset_next(self, test.shared, &batch) == DITTO_ERR_TIMED_OUT ? 1 : -1);
+    if (status == DITTO_OK)
+        status = ditto_shared_dataset_next(self, test.shared, &batch);
+    atomic_store(&late_was_refused, status == DITTO_ERR_TIMED_OUT ? 1 : -1);
     return DITTO_OK;
 }
 

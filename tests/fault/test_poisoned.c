@@ -344,8 +344,8 @@ static void handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_lat
                                        i % 2 != 0 ? DITTO_INPUT_HOST_MEMORY : 0, (enum handle)watched, 50 };
                 int result;
                 while ((result = in_child(use_handles_late, &c, 240)) == STOPPED_TOO_EARLY &&
-                       c.run_timeout_ms <= LONGEST_LIMIT_MS)
-                    c.run_timeout_ms *= 4;
+                       (c.run_timeout_ms *= 2) <= LONGEST_LIMIT_MS)
+                    ;
                 assert_int_equal(result, 0);
             }
 }

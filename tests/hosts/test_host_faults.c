@@ -253,7 +253,7 @@ static ditto_status loses_a_process(struct test_host *host, ditto_replica_fn fun
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.timeout_ms = 2000; /* host 1 waits for as long */
+    options.timeout_ms = 2000; /* the test takes this long, because host 1 waits for it */
     ditto_cluster_properties on = DITTO_CLUSTER_PROPERTIES_INIT;
     CHECK(host, ditto_cluster_info(host->cluster, &on) == DITTO_OK && on.has_life_line == 1);
     DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));

@@ -213,7 +213,7 @@ static ditto_status loses_host_1(struct test_host *host)
     };
     struct taking t = { .host = host, .leaves = UINT32_MAX };
     ditto_strategy *strategy;
-    options.timeout_ms = 2000; /* host 1 waits for as long */
+    options.timeout_ms = 2000; /* the test takes this long, because host 1 waits for it */
     m.may_go = &t.may_go;
     DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
     DITTO_TRY(iterate(strategy, &m, 3, 0, &t.iterator));
@@ -360,7 +360,7 @@ static ditto_status loses_host_1_outside(struct test_host *host)
     ditto_iterator *it;
     ditto_value *value;
     m.may_go = &may_go;
-    options.timeout_ms = 2000; /* host 1 waits for as long */
+    options.timeout_ms = 2000; /* the test takes this long, because host 1 waits for it */
     DITTO_TRY(make_host_strategy(host, 1, &options, &strategy));
     DITTO_TRY(iterate(strategy, &m, 3, 0, &it));
     DITTO_TRY(ditto_iterator_next(it, &value));

@@ -23,8 +23,8 @@
 
 #include "replicas/team/team.h"
 
-/* The least time that replicas have to return after the time limit of a run has passed. Only tests change it,
- * whose replicas never return in time. */
+/* The least time that replicas have to return after the time limit of a run has passed. Only tests with
+ * replicas that never return in time change it. */
 extern uint32_t dti_grace_least_ms;
 
 /* Runs job(replica, argument) on the thread of every replica. Called between dti_cross_enter and

@@ -1,4 +1,4 @@
-/* src/sync/algorithms/choose_algorithm.c - chooses the algorithm of a call, and prepares the call. Pure. */
+/* src/sync/algorithms/choose_algorithm.c - see choose_algorithm.h. */
 #include "sync/algorithms/choose_algorithm.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"

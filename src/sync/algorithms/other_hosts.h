@@ -1,8 +1,8 @@
 /* src/sync/algorithms/other_hosts.h - all that one host's collectives ask of those over several hosts.
  *
- * If sync->hosts is NULL there is one host, and none of these functions is called but dti_started_give_up.
- * Otherwise each collective goes through one of them. They are in the folder hosts. The replica's own thread
- * calls them. */
+ * If sync->hosts is NULL there is one host. Then only dti_started_give_up is called, which returns false.
+ * Otherwise each collective goes through one of these functions. They are in the folder hosts. The replica's
+ * own thread calls them. */
 #ifndef DTI_OTHER_HOSTS_H
 #define DTI_OTHER_HOSTS_H
 

@@ -121,8 +121,8 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         dti_flow_whole(&flow, self->index, self->index + 1);
         return true;
     }
-    size_t all_bytes = dti_call_size_of(flow.call, n).all, share = all_bytes / n / PIECE_BYTES;
-    uint32_t pieces = share < 1 ? 1 : share > MOST_PIECES ? MOST_PIECES : (uint32_t)share;
+    size_t all_bytes = dti_call_size_of(flow.call, n).all, wanted = all_bytes / n / PIECE_BYTES;
+    uint32_t pieces = wanted < 1 ? 1 : wanted > MOST_PIECES ? MOST_PIECES : (uint32_t)wanted;
     flow.streams = all_bytes >= sync->tuning.given.stream_bytes;
     if (!dti_access_begin(self))
         return false;

@@ -13,7 +13,7 @@ struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const stru
                                      uint32_t self);
 
 /* Returns the cost of the critical path of the whole meeting, in nanoseconds. */
-double dti_cost_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape *shape,
+double dti_cost_rounds_ns(const struct dti_rounds *rounds, const struct dti_machine_shape *shape,
                           const struct dti_costs *costs);
 
 /* An all-reduce of `count` elements. */
