@@ -536,21 +536,19 @@ module ditto
             type(c_ptr), intent(in), optional :: self
             integer(c_int) :: status
         end function
-        function c_lookup(v, rows, n, x, self) bind(c, name='ditto_f_lookup') result(status)
+        function c_lookup(v, rows, x, self) bind(c, name='ditto_f_lookup') result(status)
             import
             type(c_ptr), value :: v
-            integer(c_int64_t), intent(in) :: rows(*)
-            integer(c_size_t), value :: n
+            type(*), dimension(..), intent(in) :: rows
             type(*), dimension(..) :: x
             type(c_ptr), intent(in), optional :: self
             integer(c_int) :: status
         end function
-        function c_scatter(v, op, rows, n, x, self) bind(c, name='ditto_f_scatter') result(status)
+        function c_scatter(v, op, rows, x, self) bind(c, name='ditto_f_scatter') result(status)
             import
             type(c_ptr), value :: v
             integer(c_int), value :: op
-            integer(c_int64_t), intent(in) :: rows(*)
-            integer(c_size_t), value :: n
+            type(*), dimension(..), intent(in) :: rows
             type(*), dimension(..), intent(in) :: x
             type(c_ptr), intent(in), optional :: self
             integer(c_int) :: status
@@ -717,20 +715,20 @@ contains
     ! Copies rows: x(..., k) becomes row rows(k).
     subroutine variable_lookup(self, rows, x, status)
         class(variable), intent(in) :: self
-        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        integer(c_int64_t), intent(in) :: rows(:)
         type(*), dimension(..) :: x
         integer, intent(out) :: status
-        status = c_lookup(self%handle, rows, size(rows, kind=c_size_t), x)
+        status = c_lookup(self%handle, rows, x)
     end subroutine
 
     ! Changes rows: x(..., k) is added to row rows(k), or whatever `op` says.
     subroutine variable_scatter(self, op, rows, x, status)
         class(variable), intent(in) :: self
         integer(c_int), intent(in) :: op
-        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        integer(c_int64_t), intent(in) :: rows(:)
         type(*), dimension(..), intent(in) :: x
         integer, intent(out) :: status
-        status = c_scatter(self%handle, op, rows, size(rows, kind=c_size_t), x)
+        status = c_scatter(self%handle, op, rows, x)
     end subroutine
 
     subroutine variable_destroy(self, status)
@@ -1049,11 +1047,11 @@ contains
     subroutine replica_lookup(self, v, rows, x, status)
         class(replica), intent(inout) :: self
         type(variable), intent(in) :: v
-        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        integer(c_int64_t), intent(in) :: rows(:)
         type(*), dimension(..) :: x
         integer, intent(out), optional :: status
         if (ready(self%status, status)) &
-            call self%keep(c_lookup(v%handle, rows, size(rows, kind=c_size_t), x, self%handle), status)
+            call self%keep(c_lookup(v%handle, rows, x, self%handle), status)
     end subroutine
 
     ! Changes rows: x(..., k) is added to row rows(k), or whatever `op` says. Collective, except for
@@ -1062,11 +1060,11 @@ contains
         class(replica), intent(inout) :: self
         type(variable), intent(in) :: v
         integer(c_int), intent(in) :: op
-        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        integer(c_int64_t), intent(in) :: rows(:)
         type(*), dimension(..), intent(in) :: x
         integer, intent(out), optional :: status
         if (ready(self%status, status)) &
-            call self%keep(c_scatter(v%handle, op, rows, size(rows, kind=c_size_t), x, self%handle), status)
+            call self%keep(c_scatter(v%handle, op, rows, x, self%handle), status)
     end subroutine
 
     ! -- memory on the replica's own NUMA node --

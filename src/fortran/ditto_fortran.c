@@ -29,10 +29,10 @@ ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t
                                      ditto_variable **out);
 ditto_status ditto_f_write(ditto_variable *variable, const CFI_cdesc_t *x, int op,
                            ditto_replica *const *self);
-ditto_status ditto_f_lookup(ditto_variable *variable, const int64_t *rows, size_t count, const CFI_cdesc_t *x,
+ditto_status ditto_f_lookup(ditto_variable *variable, const CFI_cdesc_t *rows, const CFI_cdesc_t *x,
                             ditto_replica *const *self);
-ditto_status ditto_f_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
-                             const CFI_cdesc_t *x, ditto_replica *const *self);
+ditto_status ditto_f_scatter(ditto_variable *variable, int op, const CFI_cdesc_t *rows, const CFI_cdesc_t *x,
+                             ditto_replica *const *self);
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
                                         ditto_through_fn function, void *user);
 ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum);
@@ -378,57 +378,67 @@ ditto_status ditto_f_write(ditto_variable *variable, const CFI_cdesc_t *x, int o
 
 /* -- rows -- */
 
+/* Rows of a program need not lie together. */
+static int64_t number_at(const CFI_cdesc_t *rows, size_t i)
+{
+    return *(const int64_t *)((const char *)rows->base_addr + (CFI_index_t)i * rows->dim[0].sm);
+}
+
 /* Finds the rows of a variable that an array has elements for. Fortran counts rows from 1, C from 0. The
  * caller frees out->indices. */
-static ditto_status find_rows(const char *procedure, const ditto_variable *variable, const int64_t *rows,
-                              size_t count, const CFI_cdesc_t *x, ditto_slices *out)
+static ditto_status find_rows(const char *procedure, const ditto_variable *variable, const CFI_cdesc_t *rows,
+                              const CFI_cdesc_t *x, ditto_slices *out)
 {
     struct elements e;
     ditto_tensor spec;
     char reason[120];
+    size_t count = (size_t)rows->dim[0].extent;
+    *out = (ditto_slices){ .rows = count, .row_count = 1 };
     DITTO_TRY(find(procedure, x, "the array", &e));
     DITTO_TRY(ditto_variable_spec(variable, &spec));
     if (spec.rank == 0)
         return wrong(procedure, "the variable", "is a scalar, which has no rows");
-    *out = (ditto_slices){ .values = e.data, .rows = count, .row_count = 1, .dtype = e.dtype };
+    out->values = e.data;
+    out->dtype = e.dtype;
     for (uint32_t i = 1; i < spec.rank; i++)
         out->row_count *= spec.shape[i];
     if (spec.dtype != e.dtype || e.count != count * out->row_count)
         return wrong(procedure, "the array", "has another type or size than these rows of the variable");
     for (size_t i = 0; i < count; i++) {
-        if (rows[i] >= 1 && (uint64_t)rows[i] <= spec.shape[0])
+        int64_t row = number_at(rows, i);
+        if (row >= 1 && (uint64_t)row <= spec.shape[0])
             continue;
         snprintf(reason, sizeof reason, "%lld is not there: the variable has the rows 1 to %zu",
-                 (long long)rows[i], spec.shape[0]);
+                 (long long)row, spec.shape[0]);
         return wrong(procedure, "row", reason);
     }
     out->indices = malloc((count + 1) * sizeof *out->indices);
     if (out->indices == NULL)
         return wrong(procedure, "the rows", "are too many: there is no memory for their numbers");
     for (size_t i = 0; i < count; i++)
-        out->indices[i] = rows[i] - 1;
+        out->indices[i] = number_at(rows, i) - 1;
     return DITTO_OK;
 }
 
 /* Outside of runs self is NULL. */
-ditto_status ditto_f_lookup(ditto_variable *variable, const int64_t *rows, size_t count, const CFI_cdesc_t *x,
+ditto_status ditto_f_lookup(ditto_variable *variable, const CFI_cdesc_t *rows, const CFI_cdesc_t *x,
                             ditto_replica *const *self)
 {
     ditto_slices s;
-    DITTO_TRY(find_rows("lookup", variable, rows, count, x, &s));
-    size_t bytes = count * s.row_count * x->elem_len;
-    ditto_status status = self == NULL ? ditto_variable_lookup(variable, s.indices, count, s.values, bytes)
-                                       : ditto_lookup(*self, variable, s.indices, count, s.values);
+    DITTO_TRY(find_rows("lookup", variable, rows, x, &s));
+    size_t bytes = s.rows * s.row_count * x->elem_len;
+    ditto_status status = self == NULL ? ditto_variable_lookup(variable, s.indices, s.rows, s.values, bytes)
+                                       : ditto_lookup(*self, variable, s.indices, s.rows, s.values);
     free(s.indices);
     return status;
 }
 
 /* Outside of runs self is NULL. */
-ditto_status ditto_f_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
-                             const CFI_cdesc_t *x, ditto_replica *const *self)
+ditto_status ditto_f_scatter(ditto_variable *variable, int op, const CFI_cdesc_t *rows, const CFI_cdesc_t *x,
+                             ditto_replica *const *self)
 {
     ditto_slices s;
-    DITTO_TRY(find_rows("scatter", variable, rows, count, x, &s));
+    DITTO_TRY(find_rows("scatter", variable, rows, x, &s));
     ditto_status status = self == NULL ? ditto_variable_scatter(variable, (ditto_scatter_op)op, &s)
                                        : ditto_scatter(*self, variable, (ditto_scatter_op)op, &s);
     free(s.indices);
