@@ -181,7 +181,6 @@ static void a_result_is_cut_or_padded_to_the_struct_of_the_caller(void **state)
 {
     struct new_options found = { 1, 2, 3 }, longer[2], zero = { 0, 0, 0 };
     struct old_options shorter = { .struct_size = offsetof(struct old_options, padding), .padding = 7 };
-    ditto_limits limits = DITTO_LIMITS_INIT;
     dti_result_store(&shorter, &found, sizeof found);
     assert_int_equal(shorter.struct_size, offsetof(struct old_options, padding));
     assert_int_equal(shorter.known, 2);
@@ -192,7 +191,7 @@ static void a_result_is_cut_or_padded_to_the_struct_of_the_caller(void **state)
     assert_int_equal(longer[0].struct_size, sizeof longer);
     assert_true(longer[0].known == 2 && longer[0].newer == 3);
     assert_memory_equal(&longer[1], &zero, sizeof zero);
-    limits.struct_size = 0;
+    ditto_limits limits = { .struct_size = 0 };
     assert_status(dti_result_check(&limits, "ditto_limits"), DITTO_ERR_INVALID);
     assert_message("ditto_limits.struct_size is 0: start from its INIT macro");
     assert_status(dti_result_check(NULL, "ditto_limits"), DITTO_ERR_INVALID);

@@ -346,20 +346,14 @@ static bool can_count(void)
 static void open_steady(struct steady *s)
 {
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
-    ditto_variable_options summed = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_optimizer_options momentum = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_queue_options one = DITTO_QUEUE_OPTIONS_INIT;
     ditto_variable *variable;
     s->strategy = make_strategy(REPLICAS, NULL);
-    summed.aggregation = DITTO_AGGREGATE_SUM;
-    assert_ok(ditto_variable_create(s->strategy, &zeros, &summed, &variable));
-    momentum.rule = DITTO_RULE_SGD;
-    momentum.momentum = 0.9;
-    momentum.learning_rate = 0.01;
-    assert_ok(ditto_optimizer_create(&variable, 1, &momentum, &s->optimizer));
-    one.num_slots = 1;
-    one.num_producers = 1;
-    assert_ok(ditto_queue_create(&one, &s->queue));
+    assert_ok(ditto_variable_create(s->strategy, &zeros,
+                                    &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM), &variable));
+    assert_ok(ditto_optimizer_create(
+        &variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .momentum = 0.9, .learning_rate = 0.01),
+        &s->optimizer));
+    assert_ok(ditto_queue_create(&OPTIONS(queue, .num_slots = 1, .num_producers = 1), &s->queue));
     for (int r = 0; r < REPLICAS; r++)
         for (int i = 0; i < ROWS; i++)
             s->buffers[r].index[i] = i;

@@ -23,18 +23,17 @@ struct table {
 static void make_table(struct table *t, uint32_t workers, ditto_dtype dtype, size_t rows, size_t width,
                        size_t shards, ditto_concurrency concurrency)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
     memset(t, 0, sizeof *t);
     t->spec = (ditto_tensor){ .dtype = dtype, .rank = 2, .shape = { rows, width } };
     t->workers = workers;
     t->row_bytes = width * ditto_dtype_bytes(dtype);
     t->shards = shards;
     assert_true(rows <= MOST_ROWS && rows * t->row_bytes <= MOST_BYTES);
-    options.num_replicas = workers;
-    cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
-    cut.concurrency = concurrency;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &t->strategy));
+    ditto_variable_options cut = OPTIONS(
+        variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards },
+        .concurrency = concurrency);
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &OPTIONS(strategy, .num_replicas = workers),
+                                    &t->strategy));
     assert_ok(ditto_variable_create(t->strategy, &t->spec, &cut, &t->variable));
     assert_ok(ditto_coordinator_create(t->strategy, NULL, &t->coordinator));
 }
@@ -157,11 +156,10 @@ static ditto_status add_and_compare_versions(ditto_replica *self, void *user)
     struct table *t = user;
     int64_t ones[4] = { 1, 1, 1, 1 }, pulled[MOST_ROWS * 4], row = ditto_worker(self);
     uint64_t versions[4];
-    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
     ditto_slices slices = slices_of(t, &row, 1, ones);
-    options.versions = versions;
     EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
-    EXPECT(&t->report, ditto_pull(self, t->variable, &options, pulled) == DITTO_OK);
+    EXPECT(&t->report,
+           ditto_pull(self, t->variable, &OPTIONS(pull, .versions = versions), pulled) == DITTO_OK);
     for (size_t s = 0; s < t->shards; s++) {
         ditto_shard_info shard = DITTO_SHARD_INFO_INIT;
         uint64_t sum = 0;
@@ -321,15 +319,13 @@ static ditto_status take_step(ditto_replica *self, void *user)
     uint64_t seed = ++t->calls[ditto_worker(self)];
     int64_t steps;
     double norm;
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     tensor.data = gradient;
     for (int i = 0; i < MOST_ROWS * 40; i++)
         gradient[i] = (float)(test_random(&seed) % 2001) / 1000 - 1;
     EXPECT(&t->report, ditto_optimizer_steps(self, t->optimizer, &steps) == DITTO_OK);
-    options.read_steps = steps;
-    options.has_read_steps = 1;
-    options.norm = &norm;
-    EXPECT(&t->report, ditto_apply(self, t->optimizer, &tensor, &options) == DITTO_OK);
+    EXPECT(&t->report,
+           ditto_apply(self, t->optimizer, &tensor,
+                       &OPTIONS(apply, .read_steps = steps, .has_read_steps = 1, .norm = &norm)) == DITTO_OK);
     return DITTO_OK;
 }
 
@@ -355,14 +351,11 @@ static void rule_12_12_steps_without_locks(void **state)
                   { DITTO_RULE_SUB, 0, 0, 0 },
                   { DITTO_RULE_ASSIGN, 0, 0, 0 } };
     for (size_t k = 0; k < sizeof tries / sizeof tries[0]; k++) {
-        ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
         static float expected[MOST_ROWS * 40], found[MOST_ROWS * 40];
         struct table t;
-        options.rule = tries[k].rule;
-        options.weight_decay = tries[k].decay;
-        options.clip_norm = tries[k].clip;
-        options.max_staleness = tries[k].max_staleness;
-        options.has_max_staleness = tries[k].max_staleness != 0;
+        ditto_optimizer_options options = OPTIONS(
+            optimizer, .rule = tries[k].rule, .weight_decay = tries[k].decay, .clip_norm = tries[k].clip,
+            .max_staleness = tries[k].max_staleness, .has_max_staleness = tries[k].max_staleness != 0);
         make_table(&t, 1, DITTO_F32, MOST_ROWS, 40, 3, DITTO_CONCURRENCY_LOCKED);
         train(&t, &options, take_step, 10, expected);
         make_table(&t, 1, DITTO_F32, MOST_ROWS, 40, 3, DITTO_CONCURRENCY_HOGWILD);
@@ -385,11 +378,10 @@ static void rule_12_12_steps_that_need_a_lock_are_refused(void **state)
     ditto_optimizer *refused;
     make_table(&t, 2, DITTO_F32, 10, 3, 2, DITTO_CONCURRENCY_HOGWILD);
     for (int k = 0; k < 4; k++) {
-        ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
-        options.rule = k == 1 ? DITTO_RULE_ADAM : k == 2 ? DITTO_RULE_FUNCTION : DITTO_RULE_SGD;
-        options.momentum = k == 0 ? 0.9 : 0;
-        options.function = k == 2 ? no_rule : NULL;
-        options.accumulate = k == 3 ? 2 : 0;
+        ditto_rule rule = k == 1 ? DITTO_RULE_ADAM : k == 2 ? DITTO_RULE_FUNCTION : DITTO_RULE_SGD;
+        ditto_optimizer_options options = OPTIONS(optimizer, .rule = rule, .momentum = k == 0 ? 0.9 : 0,
+                                                  .function = k == 2 ? no_rule : NULL,
+                                                  .accumulate = k == 3 ? 2 : 0);
         assert_status(ditto_optimizer_create(&t.variable, 1, &options, &refused), DITTO_ERR_UNSUPPORTED);
         assert_message("DITTO_CONCURRENCY_HOGWILD");
         assert_message("DITTO_CONCURRENCY_LOCKED");
@@ -407,14 +399,12 @@ static ditto_status add_and_read_freely(ditto_replica *self, void *user)
     double ones[MOST_ROWS * 3], pulled[MOST_ROWS * 3], rows[4 * 3];
     int64_t seven = 7, read[4] = { 7, 0, 7, (int64_t)t->spec.shape[0] - 1 };
     uint64_t versions[4], of_rows[4] = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
-    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
     ditto_slices slices = slices_of(t, &seven, 1, ones);
     for (int i = 0; i < MOST_ROWS * 3; i++)
         ones[i] = 1;
     EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
     EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
-    options.lock = DITTO_SWITCH_OFF;
-    options.versions = versions;
+    ditto_pull_options options = OPTIONS(pull, .lock = DITTO_SWITCH_OFF, .versions = versions);
     EXPECT(&t->report, ditto_pull(self, t->variable, &options, pulled) == DITTO_OK);
     for (size_t s = 1; s < t->shards; s++) { /* only assign_add changes them: all updates are contained */
         ditto_shard_info shard = DITTO_SHARD_INFO_INIT;
@@ -458,11 +448,10 @@ static ditto_status assign_and_read_freely(ditto_replica *self, void *user)
     _Alignas(16) char value[MOST_BYTES], found[MOST_BYTES];
     size_t element_bytes = ditto_dtype_bytes(t->spec.dtype);
     uint32_t worker = ditto_worker(self);
-    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
-    options.lock = DITTO_SWITCH_OFF;
     memset(value, (int)(worker * 16 + ++t->calls[worker]), bytes_of(t));
     EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN, value) == DITTO_OK);
-    EXPECT(&t->report, ditto_pull(self, t->variable, &options, found) == DITTO_OK);
+    EXPECT(&t->report,
+           ditto_pull(self, t->variable, &OPTIONS(pull, .lock = DITTO_SWITCH_OFF), found) == DITTO_OK);
     for (size_t at = 0; at < bytes_of(t); at++)
         EXPECT(&t->report, found[at] == found[at / element_bytes * element_bytes]);
     return DITTO_OK;
@@ -497,26 +486,22 @@ static ditto_status step_and_read_freely(ditto_replica *self, void *user)
 {
     struct table *t = user;
     float found[MOST_ROWS * 40];
-    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
-    options.lock = DITTO_SWITCH_OFF;
     DITTO_TRY(take_step(self, user));
-    EXPECT(&t->report, ditto_pull(self, t->variable, &options, found) == DITTO_OK);
+    EXPECT(&t->report,
+           ditto_pull(self, t->variable, &OPTIONS(pull, .lock = DITTO_SWITCH_OFF), found) == DITTO_OK);
     return DITTO_OK;
 }
 
 static void rule_12_12_steps_of_all_rules_allow_free_reads(void **state)
 {
     for (int k = 0; k < 5; k++) {
-        ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
         static float expected[MOST_ROWS * 40], found[MOST_ROWS * 40];
         struct table t;
-        options.rule = k < 2 ? DITTO_RULE_ADAM : k == 2 ? DITTO_RULE_FUNCTION : DITTO_RULE_SGD;
-        options.momentum = k == 3 ? 0.9 : 0;
-        options.weight_decay = k == 1 ? 0.1 : 0;
-        options.clip_norm = k == 1 ? 5 : 0;
-        options.function = k == 2 ? add_and_count : NULL;
-        options.num_slots = k == 2;
-        options.accumulate = k == 4 ? 3 : 0;
+        ditto_rule rule = k < 2 ? DITTO_RULE_ADAM : k == 2 ? DITTO_RULE_FUNCTION : DITTO_RULE_SGD;
+        ditto_optimizer_options options = OPTIONS(
+            optimizer, .rule = rule, .momentum = k == 3 ? 0.9 : 0, .weight_decay = k == 1 ? 0.1 : 0,
+            .clip_norm = k == 1 ? 5 : 0, .function = k == 2 ? add_and_count : NULL, .num_slots = k == 2,
+            .accumulate = k == 4 ? 3 : 0);
         make_table(&t, 1, DITTO_F32, MOST_ROWS, 40, 3, DITTO_CONCURRENCY_LOCKED);
         train(&t, &options, take_step, 11, expected);
         make_table(&t, 1, DITTO_F32, MOST_ROWS, 40, 3, DITTO_CONCURRENCY_FREE_READS);
@@ -538,9 +523,8 @@ static ditto_status read_wrongly(ditto_replica *self, void *user)
     float found[MOST_ROWS];
     int64_t row = 0, beyond = 10, negative = -1;
     ditto_variable *slot;
-    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
     bool has_locks = t->optimizer != NULL;
-    options.lock = (ditto_switch)3;
+    ditto_pull_options options = OPTIONS(pull, .lock = (ditto_switch)3);
     EXPECT(&t->report, ditto_pull(self, t->variable, &options, found) == DITTO_ERR_RANGE);
     options.lock = has_locks ? DITTO_SWITCH_OFF : DITTO_SWITCH_ON;
     EXPECT(&t->report, ditto_pull(self, t->variable, &options, found) == DITTO_ERR_INVALID);
@@ -569,11 +553,9 @@ static ditto_status read_wrongly(ditto_replica *self, void *user)
 static void rule_12_10_wrong_reads_are_refused(void **state)
 {
     struct table t;
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
-    options.rule = DITTO_RULE_SGD;
-    options.momentum = 0.9;
     make_table(&t, 2, DITTO_F32, 10, 3, 2, DITTO_CONCURRENCY_LOCKED);
-    assert_ok(ditto_optimizer_create(&t.variable, 1, &options, &t.optimizer));
+    assert_ok(ditto_optimizer_create(
+        &t.variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .momentum = 0.9), &t.optimizer));
     execute(&t, "read_wrongly", read_wrongly, 4);
     assert_ok(ditto_optimizer_destroy(t.optimizer));
     destroy_table(&t);
@@ -590,12 +572,11 @@ static void rule_12_11_wrong_concurrencies_are_refused(void **state)
     char text[400];
     ditto_variable *refused;
     ditto_strategy *mirrored = make_strategy(2, NULL);
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor f32 = { .dtype = DITTO_F32 }, c128 = { .dtype = DITTO_C128 };
     make_table(&t, 2, DITTO_F32, 10, 3, 2, DITTO_CONCURRENCY_HOGWILD);
     assert_ok(ditto_variable_describe(t.variable, text, sizeof text, NULL));
     assert_non_null(strstr(text, "HOGWILD"));
-    options.concurrency = (ditto_concurrency)-1;
+    ditto_variable_options options = OPTIONS(variable, .concurrency = (ditto_concurrency)-1);
     assert_status(ditto_variable_create(t.strategy, &f32, &options, &refused), DITTO_ERR_RANGE);
     options.concurrency = (ditto_concurrency)4;
     assert_status(ditto_variable_create(t.strategy, &f32, &options, &refused), DITTO_ERR_RANGE);

@@ -21,10 +21,9 @@ static ditto_strategy *make_workers(uint32_t workers, uint32_t replicas, const d
 
 static ditto_coordinator *make_coordinator(ditto_strategy *strategy, uint32_t capacity)
 {
-    ditto_coordinator_options options = DITTO_COORDINATOR_OPTIONS_INIT;
     ditto_coordinator *coordinator;
-    options.queue_capacity = capacity;
-    assert_ok(ditto_coordinator_create(strategy, &options, &coordinator));
+    assert_ok(
+        ditto_coordinator_create(strategy, &OPTIONS(coordinator, .queue_capacity = capacity), &coordinator));
     return coordinator;
 }
 
@@ -164,11 +163,9 @@ static void rule_12_1_workers_are_groups_of_replicas_in_step(void **state)
 
 static void rule_12_1_options_that_cannot_be(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     uint32_t nodes[2] = { 0, 0 }, none = 999;
-    options.num_replicas = 4;
-    options.replicas_per_worker = 3;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 4, .replicas_per_worker = 3);
     assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
     assert_message("does not divide");
     options.replicas_per_worker = 8;
@@ -305,14 +302,12 @@ static void rule_12_3_a_full_queue(void **state)
 {
     ditto_strategy *strategy = make_workers(1, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 4);
-    ditto_schedule_options now = DITTO_SCHEDULE_OPTIONS_INIT;
-    now.no_wait = 1;
     register_as("wait", wait_for_gate, NULL);
     atomic_store(&gate_is_open, 0);
     int scheduled = 0;
     ditto_status status = DITTO_OK;
     while (scheduled < 100 && status == DITTO_OK) {
-        status = ditto_coordinator_schedule(c, "wait", NULL, &now, NULL);
+        status = ditto_coordinator_schedule(c, "wait", NULL, &OPTIONS(schedule, .no_wait = 1), NULL);
         scheduled += status == DITTO_OK;
     }
     assert_int_equal(status, DITTO_PENDING);
@@ -586,9 +581,8 @@ static ditto_status stick_once(ditto_replica *self, void *user)
 
 static void rule_12_7_a_late_function_is_executed_by_another_worker(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.run_timeout_ms = SANITIZED ? 1000 : 200;
-    ditto_strategy *strategy = make_workers(2, 1, &options);
+    ditto_strategy *strategy = make_workers(2, 1,
+                                            &OPTIONS(strategy, .run_timeout_ms = SANITIZED ? 1000 : 200));
     ditto_coordinator *c = make_coordinator(strategy, 0);
     register_as("stick_once", stick_once, NULL);
     register_as("count", count_call, &calls);
@@ -624,14 +618,14 @@ static void rule_12_7_a_late_function_is_executed_by_another_worker(void **state
 /* In a child process, because late functions keep their memory until the process ends. */
 static int retire_all(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_coordinator *c;
     ditto_strategy *strategy;
     ditto_remote *late;
     ditto_value *value;
-    options.run_timeout_ms = SANITIZED ? 500 : 100;
-    options.num_replicas = 2;
-    REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
+    REQUIRE(
+        ditto_strategy_create(DITTO_PARAMETER_SERVER,
+                              &OPTIONS(strategy, .run_timeout_ms = SANITIZED ? 500 : 100, .num_replicas = 2),
+                              &strategy) == DITTO_OK);
     REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
     REQUIRE(ditto_function_register("wait", wait_for_gate, NULL) == DITTO_OK);
     REQUIRE(ditto_function_register("count", count_call, &calls) == DITTO_OK);
@@ -688,21 +682,19 @@ static ditto_status use_late(ditto_replica *self, void *user)
 static int destroy_before_late(void *replicas)
 {
     static struct late_model m;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_coordinator *c, *second;
     ditto_strategy *strategy;
     ditto_remote *remote;
     ditto_value *value, *arguments;
     double number = 0;
     ditto_tensor zero = { .dtype = DITTO_F64 };
-    adding.rule = DITTO_RULE_ADD;
-    options.run_timeout_ms = SANITIZED ? 500 : 100;
-    options.replicas_per_worker = *(uint32_t *)replicas;
+    ditto_strategy_options options = OPTIONS(strategy, .run_timeout_ms = SANITIZED ? 500 : 100,
+                                             .replicas_per_worker = *(uint32_t *)replicas);
     options.num_replicas = options.replicas_per_worker;
     REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_variable_create(strategy, &zero, NULL, &m.variable) == DITTO_OK);
-    REQUIRE(ditto_optimizer_create(&m.variable, 1, &adding, &m.optimizer) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(&m.variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD),
+                                   &m.optimizer) == DITTO_OK);
     REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
     REQUIRE(ditto_coordinator_values_from_function(c, number_of_worker, &number, &m.values) == DITTO_OK);
     REQUIRE(ditto_function_register("use_late", use_late, &m) == DITTO_OK);
@@ -736,12 +728,12 @@ static void rule_12_7_a_late_function_keeps_what_it_uses(void **state)
 /* A function that never ends is scheduled, and the coordinator is destroyed at once. */
 static int destroy_at_once(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_coordinator *c;
     ditto_strategy *strategy;
-    options.run_timeout_ms = SANITIZED ? 500 : 100;
-    options.num_replicas = 1;
-    REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
+    REQUIRE(
+        ditto_strategy_create(DITTO_PARAMETER_SERVER,
+                              &OPTIONS(strategy, .run_timeout_ms = SANITIZED ? 500 : 100, .num_replicas = 1),
+                              &strategy) == DITTO_OK);
     REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
     REQUIRE(ditto_function_register("wait", wait_for_gate, NULL) == DITTO_OK);
     atomic_store(&gate_is_open, 0);
@@ -772,15 +764,14 @@ static int end_at_limit(void *unused)
 {
     static _Atomic uint64_t random = 1;
     for (int i = 0; i < test_trials(30); i++) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_coordinator *c;
         ditto_strategy *strategy;
         ditto_remote *remote;
         ditto_value *value;
         double x = i, found;
-        options.run_timeout_ms = 20;
-        options.num_replicas = 3;
-        REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
+        REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER,
+                                      &OPTIONS(strategy, .run_timeout_ms = 20, .num_replicas = 3),
+                                      &strategy) == DITTO_OK);
         REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
         REQUIRE(ditto_function_register("about", end_about_the_limit, &random) == DITTO_OK);
         ditto_value *arguments = argument_x(strategy, &x);
@@ -926,10 +917,9 @@ static void rule_12_9_datasets_of_workers(void **state)
     static int works = 1;
     ditto_strategy *strategy = make_workers(3, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     register_as("next_row", next_row, NULL);
-    options.num_pipelines = 3;
-    assert_status(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works, &options, &datasets),
+    assert_status(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works,
+                                                           &OPTIONS(input, .num_pipelines = 3), &datasets),
                   DITTO_ERR_INVALID);
     assert_ok(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works, NULL, &datasets));
     double next[3] = { 0, 1000, 2000 };

@@ -28,11 +28,11 @@ static struct observed test;
 
 static void begin(uint32_t workers, uint32_t replicas)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     memset(&test, 0, sizeof test);
-    options.num_replicas = workers * replicas;
-    options.replicas_per_worker = replicas;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &test.strategy));
+    assert_ok(ditto_strategy_create(
+        DITTO_PARAMETER_SERVER,
+        &OPTIONS(strategy, .num_replicas = workers * replicas, .replicas_per_worker = replicas),
+        &test.strategy));
     assert_ok(ditto_coordinator_create(test.strategy, NULL, &test.coordinator));
 }
 
@@ -47,10 +47,8 @@ static void end(void)
 static void make_optimizer(int64_t max_staleness)
 {
     ditto_tensor zero = { .dtype = DITTO_F64 };
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
-    rule.rule = DITTO_RULE_ADD;
-    rule.max_staleness = max_staleness;
-    rule.has_max_staleness = max_staleness >= 0;
+    ditto_optimizer_options rule = OPTIONS(optimizer, .rule = DITTO_RULE_ADD, .max_staleness = max_staleness,
+                                           .has_max_staleness = max_staleness >= 0);
     if (max_staleness < 0)
         rule.max_staleness = 0;
     assert_ok(ditto_variable_create(test.strategy, &zero, NULL, &test.weights));
@@ -339,13 +337,11 @@ static void rule_12_14_optimizers_of_other_variables(void **state)
 {
     ditto_strategy *mirrored = make_strategy(2, NULL);
     ditto_tensor zero = { .dtype = DITTO_F64 };
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_staleness_counters ages = DITTO_STALENESS_COUNTERS_INIT;
     ditto_variable *variable;
     ditto_optimizer *optimizer;
-    rule.rule = DITTO_RULE_ADD;
     assert_ok(ditto_variable_create(mirrored, &zero, NULL, &variable));
-    assert_ok(ditto_optimizer_create(&variable, 1, &rule, &optimizer));
+    assert_ok(ditto_optimizer_create(&variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD), &optimizer));
     assert_ok(ditto_optimizer_staleness(optimizer, &ages));
     assert_int_equal(ages.calls + ages.dropped + ages.largest, 0);
     ages.struct_size = 0;

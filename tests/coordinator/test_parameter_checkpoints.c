@@ -41,38 +41,30 @@ static void count_updates(const ditto_rule_range *range, void *user)
 
 static ditto_optimizer_options counting(void)
 {
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
-    options.name = "rule";
-    options.rule = DITTO_RULE_FUNCTION;
-    options.function = count_updates;
-    options.num_slots = 2;
-    return options;
+    return OPTIONS(optimizer, .name = "rule", .rule = DITTO_RULE_FUNCTION, .function = count_updates,
+                   .num_slots = 2);
 }
 
 static ditto_optimizer_options adam(void)
 {
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
-    options.name = "rule";
-    options.rule = DITTO_RULE_ADAM;
-    return options;
+    return OPTIONS(optimizer, .name = "rule", .rule = DITTO_RULE_ADAM);
 }
 
 static void make_servers(struct model *m, uint32_t workers, uint32_t replicas)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     memset(m, 0, sizeof *m);
-    options.num_replicas = workers * replicas;
-    options.replicas_per_worker = replicas;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
+    assert_ok(ditto_strategy_create(
+        DITTO_PARAMETER_SERVER,
+        &OPTIONS(strategy, .num_replicas = workers * replicas, .replicas_per_worker = replicas),
+        &m->strategy));
 }
 
 static void make_table(struct model *m, size_t shards)
 {
-    ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } };
-    cut.name = "layer/table";
-    cut.concurrency = concurrency;
-    cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
+    ditto_variable_options cut = OPTIONS(
+        variable, .name = "layer/table", .concurrency = concurrency,
+        .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards });
     assert_ok(ditto_variable_create(m->strategy, &table, &cut, &m->table));
     m->shards = shards;
 }
@@ -224,13 +216,11 @@ static void rule_12_13_a_checkpointer_saves_in_the_background(void **state)
     struct model m;
     struct saved saved;
     ditto_checkpointer *checkpointer;
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
     assert_non_null(mkdtemp(scratch_name(folder, "parameters")));
     begin_pushing(&m, 3, 1, 4, counting());
-    options.background = 1;
-    options.prefix = "c";
-    assert_ok(ditto_checkpointer_create(m.strategy, folder, &options, &checkpointer));
+    assert_ok(ditto_checkpointer_create(
+        m.strategy, folder, &OPTIONS(checkpointer, .background = 1, .prefix = "c"), &checkpointer));
     for (what.step = 1; what.step <= 5; what.step++) {
         assert_ok(ditto_checkpointer_save(checkpointer, &what));
         assert_ok(ditto_checkpointer_wait(checkpointer));
@@ -255,13 +245,11 @@ static void rule_12_13_chosen_parameters_are_saved(void **state)
     uint64_t version[3];
     ditto_variable *chosen[2];
     ditto_checkpoint *file;
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     close(mkstemp(path));
     begin_pushing(&m, 2, 1, 3, counting());
     for (uint32_t k = 0; k < 2; k++)
         assert_ok(ditto_optimizer_slot(m.optimizer, 0, k == 0 ? "slot0" : "slot1", &chosen[k]));
-    options.variables = chosen;
-    options.num_variables = 2;
+    ditto_checkpoint_options options = OPTIONS(checkpoint, .variables = chosen, .num_variables = 2);
     assert_ok(ditto_checkpoint_save(m.strategy, path, &options));
     assert_ok(ditto_checkpoint_open(NULL, path, &file));
     assert_int_equal(contents_of(file).num_entries, 2);
@@ -390,9 +378,7 @@ static void rule_12_13_saves_and_restores_without_locks(void **state)
     struct model m;
     double value[COUNT];
     ditto_checkpoint *file;
-    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
-    sgd.rule = DITTO_RULE_SGD;
-    sgd.learning_rate = 1;
+    ditto_optimizer_options sgd = OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .learning_rate = 1);
     close(mkstemp(path));
     concurrency = DITTO_CONCURRENCY_HOGWILD;
     begin_pushing(&m, 3, 1, 4, sgd);
@@ -420,14 +406,13 @@ static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
     struct model m, mirrored = { .shards = 4 };
     struct saved found;
     ditto_optimizer_options options = counting();
-    ditto_strategy_options two = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_checkpoint *file;
     close(mkstemp(path));
     begin_pushing(&m, 2, 1, 4, counting());
     assert_ok(ditto_checkpoint_save(m.strategy, path, NULL));
     end_pushing(&m);
-    two.num_replicas = 2;
-    assert_ok(ditto_strategy_create(DITTO_MIRRORED, &two, &mirrored.strategy));
+    assert_ok(
+        ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 2), &mirrored.strategy));
     make_table(&mirrored, 4);
     assert_ok(ditto_optimizer_create(&mirrored.table, 1, &options, &mirrored.optimizer));
     assert_ok(ditto_checkpoint_restore(mirrored.strategy, path, NULL, NULL));
@@ -456,11 +441,9 @@ static void rule_12_13_the_folder_of_versions_is_not_for_data(void **state)
     uint64_t number = 1;
     ditto_checkpoint_data data = { .name = "ditto_versions/layer/table",
                                    .tensor = { .data = &number, .dtype = DITTO_U64 } };
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     close(mkstemp(path));
     make_servers(&m, 2, 1);
-    options.data = &data;
-    options.num_data = 1;
+    ditto_checkpoint_options options = OPTIONS(checkpoint, .data = &data, .num_data = 1);
     assert_status(ditto_checkpoint_save(m.strategy, path, &options), DITTO_ERR_INVALID);
     assert_message("another name");
     data.name = "ditto_versions";

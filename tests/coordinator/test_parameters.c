@@ -21,16 +21,16 @@ struct model {
 
 static void make_model(struct model *m, uint32_t workers, uint32_t replicas, size_t shards)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
                  bias = { .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } };
     memset(m, 0, sizeof *m);
-    options.num_replicas = workers * replicas;
-    options.replicas_per_worker = replicas;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
-    cut.name = "table";
-    cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
+    assert_ok(ditto_strategy_create(
+        DITTO_PARAMETER_SERVER,
+        &OPTIONS(strategy, .num_replicas = workers * replicas, .replicas_per_worker = replicas),
+        &m->strategy));
+    ditto_variable_options cut = OPTIONS(
+        variable, .name = "table",
+        .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards });
     assert_ok(ditto_variable_create(m->strategy, &table, &cut, &m->table));
     assert_int_equal(properties_of(m->table).num_shards, shards);
     cut = (ditto_variable_options)DITTO_VARIABLE_OPTIONS_INIT;
@@ -98,10 +98,10 @@ static void rule_12_2_parameters_in_cross_replica_context(void **state)
     assert_status(ditto_variable_update(m.bias, update_copy, NULL, NULL, 0, NULL, NULL),
                   DITTO_ERR_UNSUPPORTED);
     ditto_variable *refused;
-    ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor t = { .dtype = DITTO_F64 };
-    on_read.synchronization = DITTO_ON_READ;
-    assert_status(ditto_variable_create(m.strategy, &t, &on_read, &refused), DITTO_ERR_UNSUPPORTED);
+    assert_status(
+        ditto_variable_create(m.strategy, &t, &OPTIONS(variable, .synchronization = DITTO_ON_READ), &refused),
+        DITTO_ERR_UNSUPPORTED);
     destroy_model(&m);
 }
 
@@ -113,12 +113,10 @@ static ditto_status add_and_pull(ditto_replica *self, void *user)
     struct model *m = user;
     double ones[ROWS * WIDTH], pulled[ROWS * WIDTH];
     uint64_t versions[8];
-    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
-    options.versions = versions;
     for (int i = 0; i < ROWS * WIDTH; i++)
         ones[i] = 1;
     EXPECT(&m->report, ditto_assign(self, m->table, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
-    EXPECT(&m->report, ditto_pull(self, m->table, &options, pulled) == DITTO_OK);
+    EXPECT(&m->report, ditto_pull(self, m->table, &OPTIONS(pull, .versions = versions), pulled) == DITTO_OK);
     ditto_variable_properties of_table = DITTO_VARIABLE_PROPERTIES_INIT;
     EXPECT(&m->report, ditto_variable_info(m->table, &of_table) == DITTO_OK);
     for (size_t s = 0; s < of_table.num_shards; s++) {
@@ -253,22 +251,20 @@ static ditto_status take_step(ditto_replica *self, void *user)
         { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
         { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } },
     };
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     fill(table, ROWS * WIDTH, n->step * 2 + 1);
     fill(bias, WIDTH, n->step * 2 + 2);
-    options.norm = &norm;
     n->step++;
-    return ditto_apply(self, n->optimizer, gradients, &options);
+    return ditto_apply(self, n->optimizer, gradients, &OPTIONS(apply, .norm = &norm));
 }
 
 static void make_variables(ditto_strategy *strategy, size_t shards, const ditto_optimizer_options *options,
                            struct step_numbers *n)
 {
-    ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
                  bias = { .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } };
     *n = (struct step_numbers){ 0 };
-    cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
+    ditto_variable_options cut = OPTIONS(
+        variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards });
     assert_ok(ditto_variable_create(strategy, &table, &cut, &n->table));
     assert_ok(ditto_variable_create(strategy, &bias, NULL, &n->bias));
     assert_ok(
@@ -299,23 +295,20 @@ static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
     for (size_t k = 0; k < sizeof tries / sizeof tries[0]; k++)
         for (size_t shards = 1; shards <= 7; shards += 3) {
             double expected[(ROWS + 1) * WIDTH], found[(ROWS + 1) * WIDTH];
-            ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
-            ditto_strategy_options one = DITTO_STRATEGY_OPTIONS_INIT;
             ditto_strategy *mirrored = make_strategy(1, NULL), *servers;
             ditto_coordinator *c;
             struct step_numbers n;
-            options.rule = tries[k].rule;
-            options.momentum = tries[k].momentum;
-            options.weight_decay = tries[k].decay;
-            options.clip_norm = tries[k].clip;
+            ditto_optimizer_options options = OPTIONS(
+                optimizer, .rule = tries[k].rule, .momentum = tries[k].momentum,
+                .weight_decay = tries[k].decay, .clip_norm = tries[k].clip);
             make_variables(mirrored, 1, &options, &n);
             for (int i = 0; i < 20; i++)
                 assert_ok(ditto_strategy_run(mirrored, take_step, &n));
             read_all(&n, expected);
             destroy_all(&n);
             assert_ok(ditto_strategy_destroy(mirrored));
-            one.num_replicas = 1;
-            assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &one, &servers));
+            assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &OPTIONS(strategy, .num_replicas = 1),
+                                            &servers));
             make_variables(servers, shards, &options, &n);
             assert_ok(ditto_coordinator_create(servers, NULL, &c));
             assert_ok(ditto_function_register("take_step", take_step, &n));
@@ -373,11 +366,11 @@ struct training {
 static void begin_training(struct training *t, uint32_t workers, uint32_t replicas,
                            const ditto_optimizer_options *rule, const char *name, ditto_replica_fn function)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.num_replicas = workers * replicas;
-    options.replicas_per_worker = replicas;
     t->name = name;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &t->strategy));
+    assert_ok(ditto_strategy_create(
+        DITTO_PARAMETER_SERVER,
+        &OPTIONS(strategy, .num_replicas = workers * replicas, .replicas_per_worker = replicas),
+        &t->strategy));
     make_variables(t->strategy, 5, rule, &t->n);
     assert_ok(ditto_coordinator_create(t->strategy, NULL, &t->coordinator));
     assert_ok(ditto_function_register(name, function, &t->n));
@@ -413,10 +406,9 @@ static void rule_12_12_steps_of_many_workers_are_all_applied(void **state)
         uint32_t workers = shapes[k][0], replicas = shapes[k][1];
         int times = test_trials(200);
         double found[(ROWS + 1) * WIDTH];
-        ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
         struct training t;
-        adding.rule = DITTO_RULE_ADD;
-        begin_training(&t, workers, replicas, &adding, "push_ones", push_ones);
+        begin_training(&t, workers, replicas, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD), "push_ones",
+                       push_ones);
         train(&t, times);
         read_all(&t.n, found);
         for (int i = 0; i < ROWS * WIDTH; i++)
@@ -437,13 +429,10 @@ static ditto_status push_from_step(ditto_replica *self, void *user)
     int dropped = -1;
     int64_t steps;
     double norm = -1;
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     set_gradients(&g, 2);
     DITTO_TRY(ditto_optimizer_steps(self, n->optimizer, &steps));
-    options.read_steps = (int64_t)n->step;
-    options.has_read_steps = 1;
-    options.dropped = &dropped;
-    options.norm = &norm;
+    ditto_apply_options options = OPTIONS(apply, .read_steps = (int64_t)n->step, .has_read_steps = 1,
+                                          .dropped = &dropped, .norm = &norm);
     DITTO_TRY(ditto_apply(self, n->optimizer, g.tensor, &options));
     DITTO_TRY(ditto_return_f64(self, "steps", (double)steps));
     DITTO_TRY(ditto_return_f64(self, "norm", norm));
@@ -466,13 +455,11 @@ static void rule_12_12_gradients_are_gathered(void **state)
         uint32_t workers = shapes[k / 2][0], replicas = shapes[k / 2][1];
         bool mean = k % 2 != 0;
         double found[(ROWS + 1) * WIDTH];
-        ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
         ditto_variable *iterations;
         struct training t;
         int64_t steps;
-        adding.rule = DITTO_RULE_ADD;
-        adding.op = mean ? DITTO_MEAN : DITTO_SUM;
-        adding.accumulate = 3;
+        ditto_optimizer_options adding = OPTIONS(optimizer, .rule = DITTO_RULE_ADD,
+                                                 .op = mean ? DITTO_MEAN : DITTO_SUM, .accumulate = 3);
         begin_training(&t, workers, replicas, &adding, "push_ones", push_ones);
         train(&t, 20); /* six steps, and two gradients that wait for a third */
         read_all(&t.n, found);
@@ -487,11 +474,7 @@ static void rule_12_12_gradients_are_gathered(void **state)
 
 static ditto_optimizer_options with_max_staleness(int64_t max_staleness)
 {
-    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
-    adding.rule = DITTO_RULE_ADD;
-    adding.max_staleness = max_staleness;
-    adding.has_max_staleness = 1;
-    return adding;
+    return OPTIONS(optimizer, .rule = DITTO_RULE_ADD, .max_staleness = max_staleness, .has_max_staleness = 1);
 }
 
 static void rule_12_12_old_gradients_are_dropped(void **state)
@@ -527,11 +510,10 @@ static void rule_12_12_old_gradients_are_dropped(void **state)
 
 static ditto_status give_dropped(ditto_replica *self, void *user)
 {
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     double gradient = 0;
     int dropped = 0;
     ditto_tensor t = { .data = &gradient, .dtype = DITTO_F64 };
-    options.dropped = &dropped;
+    ditto_apply_options options = OPTIONS(apply, .dropped = &dropped);
     assert_status(ditto_apply(self, user, &t, &options), DITTO_ERR_INVALID);
     assert_message("dropped");
     assert_status(ditto_apply_finish(self, user, &options), DITTO_ERR_INVALID);
@@ -573,15 +555,12 @@ static ditto_status start_parts(ditto_replica *self, void *user)
 
 static void rule_12_12_steps_in_parts_are_refused(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_coordinator *c;
     struct step_numbers n;
-    adding.rule = DITTO_RULE_ADD;
-    options.num_replicas = 2;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
-    make_variables(strategy, 2, &adding, &n);
+    assert_ok(
+        ditto_strategy_create(DITTO_PARAMETER_SERVER, &OPTIONS(strategy, .num_replicas = 2), &strategy));
+    make_variables(strategy, 2, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD), &n);
     assert_ok(ditto_coordinator_create(strategy, NULL, &c));
     assert_ok(ditto_function_register("start_parts", start_parts, &n));
     assert_ok(ditto_coordinator_schedule(c, "start_parts", NULL, NULL, NULL));

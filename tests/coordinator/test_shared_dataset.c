@@ -29,15 +29,12 @@ static struct shared_test test;
 
 static void begin_with(uint32_t workers, uint32_t replicas, uint32_t limit_ms, uint32_t attempts)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_coordinator_options coordinator_options = DITTO_COORDINATOR_OPTIONS_INIT;
     memset(&test, 0, sizeof test);
-    options.num_replicas = workers * replicas;
-    options.replicas_per_worker = replicas;
-    options.run_timeout_ms = limit_ms;
-    coordinator_options.max_attempts = attempts;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = workers * replicas,
+                                             .replicas_per_worker = replicas, .run_timeout_ms = limit_ms);
     assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &test.strategy));
-    assert_ok(ditto_coordinator_create(test.strategy, &coordinator_options, &test.coordinator));
+    assert_ok(ditto_coordinator_create(test.strategy, &OPTIONS(coordinator, .max_attempts = attempts),
+                                       &test.coordinator));
 }
 
 static void begin(uint32_t workers, uint32_t replicas)
@@ -184,10 +181,10 @@ static ditto_status take_part(ditto_replica *self, void *user)
 static void rule_12_9_replicas_of_a_worker_divide_a_batch(void **state)
 {
     for (int even = 0; even <= 1; even++) {
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-        options.partial = even ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
         begin(1, 3);
-        share(numbers(12, 8, 0), &options); /* 3, 3 and 2 rows, then 4 */
+        share(numbers(12, 8, 0),
+              &OPTIONS(input, .partial = even ? DITTO_PARTIAL_EVEN
+                                              : DITTO_PARTIAL_DEFAULT)); /* 3, 3 and 2 rows, then 4 */
         schedule("take_part", take_part, 1);
         assert_ok(ditto_coordinator_join(test.coordinator));
         const uint64_t first[] = { 0, 3, 6 }, rows[] = { 3, 3, 2 };
@@ -225,7 +222,6 @@ static void rule_12_9_replicas_call_it_equally_often(void **state)
 
 static void rule_12_9_the_last_batch(void **state)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *rows, *batched;
     begin(2, 1);
     share(numbers(25, 10, DITTO_BATCH_DROP_REMAINDER), NULL);
@@ -233,7 +229,7 @@ static void rule_12_9_the_last_batch(void **state)
     assert_ok(ditto_coordinator_join(test.coordinator));
     assert_used_once(0, 20);
     memset(test.used, 0, sizeof test.used);
-    options.flags = DITTO_INPUT_STATIC;
+    ditto_input_options options = OPTIONS(input, .flags = DITTO_INPUT_STATIC);
     share(numbers(25, 10, 0), &options);
     schedule("take_all", take_all, 2);
     assert_ok(ditto_coordinator_join(test.coordinator));
@@ -264,26 +260,22 @@ static void rule_12_9_the_last_batch(void **state)
 static void rule_12_9_a_position_has_what_was_not_taken(void **state)
 {
     for (size_t k = 0; k < replica_counts_length; k++) {
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-        ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
         ditto_dataset *all, *shuffled, *batched;
         void *saved;
         size_t bytes;
         begin(replica_counts[k], 1);
-        shuffle.buffer_rows = 50;
         assert_ok(ditto_dataset_from_range(0, 1000, 1, &all));
-        assert_ok(ditto_dataset_shuffle(all, &shuffle, &shuffled));
+        assert_ok(ditto_dataset_shuffle(all, &OPTIONS(shuffle, .buffer_rows = 50), &shuffled));
         assert_ok(ditto_dataset_batch(shuffled, 10, 0, &batched));
         assert_ok(ditto_coordinator_shared_dataset(test.coordinator, batched, NULL, &test.shared));
         schedule("take_one", take_one, 37);
         assert_ok(ditto_coordinator_join(test.coordinator));
         assert_ok(ditto_shared_dataset_save(test.shared, &saved, &bytes));
-        options.state = saved;
-        options.state_bytes = bytes;
         for (int again = 0; again < 2; again++) {
             ditto_coordinator *c = test.coordinator;
             end_shared();
-            assert_ok(ditto_coordinator_shared_dataset(c, batched, &options, &test.shared));
+            assert_ok(ditto_coordinator_shared_dataset(
+                c, batched, &OPTIONS(input, .state = saved, .state_bytes = bytes), &test.shared));
             schedule("take_all", take_all, (int)replica_counts[k]);
             assert_ok(ditto_coordinator_join(c));
         }
@@ -333,7 +325,6 @@ static void rule_12_9_saves_while_workers_take_batches(void **state)
 
 static void rule_12_9_states_that_do_not_fit(void **state)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_shared_dataset *none = NULL;
     void *saved;
     size_t bytes;
@@ -341,8 +332,7 @@ static void rule_12_9_states_that_do_not_fit(void **state)
     ditto_dataset *ten = numbers(100, 10, 0), *five = numbers(100, 5, 0), *fewer = numbers(99, 10, 0);
     assert_ok(ditto_coordinator_shared_dataset(test.coordinator, ten, NULL, &test.shared));
     assert_ok(ditto_shared_dataset_save(test.shared, &saved, &bytes));
-    options.state = saved;
-    options.state_bytes = bytes;
+    ditto_input_options options = OPTIONS(input, .state = saved, .state_bytes = bytes);
     assert_status(ditto_coordinator_shared_dataset(test.coordinator, five, &options, &none),
                   DITTO_ERR_INVALID);
     assert_status(ditto_coordinator_shared_dataset(test.coordinator, fewer, &options, &none),
@@ -435,7 +425,6 @@ static void rule_12_9_an_error_of_the_input(void **state)
 
 static void rule_12_9_calls_that_cannot_be(void **state)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_shared_dataset *none = NULL;
     ditto_dataset *rows;
     ditto_batch batch;
@@ -443,7 +432,7 @@ static void rule_12_9_calls_that_cannot_be(void **state)
     assert_ok(ditto_dataset_from_range(0, 100, 1, &rows));
     assert_status(ditto_coordinator_shared_dataset(test.coordinator, rows, NULL, &none), DITTO_ERR_INVALID);
     assert_message("no batches");
-    options.global_batch = 10;
+    ditto_input_options options = OPTIONS(input, .global_batch = 10);
     uint32_t *const numbers_of_threads[] = { &options.buffer, &options.num_producers,
                                              &options.num_pipelines };
     for (size_t i = 0; i < sizeof numbers_of_threads / sizeof numbers_of_threads[0]; i++) {
@@ -582,15 +571,15 @@ static ditto_status restore_counter(void *user, void *position, const void *byte
 static ditto_dataset *generated_by(ditto_status (*next)(void *, void *, const ditto_tensor *),
                                    struct counter *counter, uint64_t batch)
 {
-    ditto_generator generator = DITTO_GENERATOR_INIT;
     ditto_tensor row = { .dtype = DITTO_I64 };
     ditto_dataset *rows, *batched;
-    generator.user = counter;
-    generator.open = open_counter;
-    generator.next = next;
-    generator.close = close_counter;
-    generator.save = save_counter;
-    generator.restore = restore_counter;
+    ditto_generator generator = { .struct_size = sizeof generator,
+                                  .user = counter,
+                                  .open = open_counter,
+                                  .next = next,
+                                  .close = close_counter,
+                                  .save = save_counter,
+                                  .restore = restore_counter };
     assert_ok(ditto_dataset_from_generator(&generator, &row, 1, &rows));
     assert_ok(ditto_dataset_batch(rows, batch, 0, &batched));
     assert_ok(ditto_dataset_destroy(rows));
@@ -623,8 +612,7 @@ static void rule_12_9_passes_of_a_generator(void **state)
 {
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct counter counter = { .behind = 1500, .fails_at = -1 };
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-        options.pass = 1;
+        ditto_input_options options = OPTIONS(input, .pass = 1);
         void *saved;
         size_t bytes;
         begin(replica_counts[k], 1);
@@ -710,7 +698,6 @@ static ditto_status take_and_wait(ditto_replica *self, void *user)
 /* A batch that no function in time has used is in the position, also if no worker takes it again. */
 static void rule_12_9_a_position_has_batches_of_lost_workers(void **state)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     void *saved;
     size_t bytes;
     begin_with(2, 1, SANITIZED ? 3000 : 500, 1);
@@ -719,11 +706,9 @@ static void rule_12_9_a_position_has_batches_of_lost_workers(void **state)
     schedule("take_and_wait", take_and_wait, 1);
     assert_status(ditto_coordinator_join(test.coordinator), DITTO_ERR_TIMED_OUT);
     assert_ok(ditto_shared_dataset_save(test.shared, &saved, &bytes));
-    options.state = saved;
-    options.state_bytes = bytes;
     ditto_shared_dataset *of_late_function = test.shared;
     test.shared = NULL;
-    share(dataset, &options);
+    share(dataset, &OPTIONS(input, .state = saved, .state_bytes = bytes));
     schedule("take_all", take_all, 1);
     assert_ok(ditto_coordinator_join(test.coordinator));
     assert_used_once(0, 100);
@@ -747,14 +732,12 @@ static ditto_status next_behind_gate(void *user, void *position, const ditto_ten
 static void rule_12_9_a_save_does_not_wait_for_ever(void **state)
 {
     struct counter counter = { .behind = 10, .fails_at = -1 };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_status joined;
     void *saved;
     size_t bytes;
     memset(&test, 0, sizeof test);
-    options.num_replicas = 2;
-    options.timeout_ms = 100;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &test.strategy));
+    assert_ok(ditto_strategy_create(
+        DITTO_PARAMETER_SERVER, &OPTIONS(strategy, .num_replicas = 2, .timeout_ms = 100), &test.strategy));
     assert_ok(ditto_coordinator_create(test.strategy, NULL, &test.coordinator));
     share(generated_by(next_behind_gate, &counter, 10), NULL);
     schedule("take_one", take_one, 1);

@@ -7,9 +7,7 @@ const uint32_t counts[COUNTS] = { 1, 2, 3, 8 };
 
 bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.num_replicas = replicas;
-    options.caller = caller;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = replicas, .caller = caller);
     /* A run of a pinned strategy gives back the turn before its last system call, which restores the
      * affinity. During that call a waiting thread could take the turn and complete its own call. */
     options.pin = DITTO_PIN_NONE;
@@ -21,17 +19,15 @@ bool make_variable(ditto_strategy *strategy, ditto_variable **out)
 {
     float zeros[4] = { 0 };
     ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    return ditto_variable_create(strategy, &initial, &options, out) == DITTO_OK;
+    return ditto_variable_create(strategy, &initial, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM),
+                                 out) == DITTO_OK;
 }
 
 bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterator **out)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *rows;
-    options.global_batch = 2 * (uint64_t)ditto_strategy_num_replicas(strategy);
-    options.flags = flags;
+    ditto_input_options options = OPTIONS(
+        input, .global_batch = 2 * (uint64_t)ditto_strategy_num_replicas(strategy), .flags = flags);
     if (ditto_dataset_from_range(0, 1000, 1, &rows) != DITTO_OK)
         return false;
     ditto_status status = ditto_strategy_iterate(strategy, rows, &options, out);

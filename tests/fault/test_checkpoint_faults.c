@@ -57,15 +57,11 @@ static float look(const struct saved *s)
 static ditto_status begin(struct saved *s, uint32_t replicas)
 {
     static const char *const names[] = { "a", "b/c" };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
-    options.num_replicas = replicas;
-    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
-    for (int k = 0; k < 2; k++) {
-        ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
-        o.name = names[k];
-        DITTO_TRY(ditto_variable_create(s->strategy, &zeros, &o, &s->v[k]));
-    }
+    DITTO_TRY(
+        ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = replicas), &s->strategy));
+    for (int k = 0; k < 2; k++)
+        DITTO_TRY(ditto_variable_create(s->strategy, &zeros, &OPTIONS(variable, .name = names[k]), &s->v[k]));
     return DITTO_OK;
 }
 
@@ -383,11 +379,10 @@ static int fail_behind(void *unused)
 {
     struct saved s;
     ditto_checkpointer *c;
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
-    options.background = 1;
-    options.prefix = "behind";
     REQUIRE(begin(&s, 2) == DITTO_OK);
-    REQUIRE(ditto_checkpointer_create(s.strategy, own_folder, &options, &c) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_create(s.strategy, own_folder,
+                                      &OPTIONS(checkpointer, .background = 1, .prefix = "behind"),
+                                      &c) == DITTO_OK);
     REQUIRE(limit_files(own_folder) == 0);
     /* The first call only copies the variables. The second one returns the error of the first checkpoint. */
     REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);
@@ -414,12 +409,11 @@ static void save_for_ever(int background, _Atomic int64_t *told)
 {
     struct saved s;
     ditto_checkpointer *c;
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
-    options.keep = 2;
-    options.background = background;
     if (begin(&s, 2) != DITTO_OK ||
-        ditto_checkpointer_create(s.strategy, own_folder, &options, &c) != DITTO_OK)
+        ditto_checkpointer_create(s.strategy, own_folder,
+                                  &OPTIONS(checkpointer, .keep = 2, .background = background),
+                                  &c) != DITTO_OK)
         _exit(1);
     for (what.step = 1;; what.step++) {
         if (assign(&s, (float)what.step) != DITTO_OK || ditto_checkpointer_save(c, &what) != DITTO_OK)

@@ -257,11 +257,10 @@ static ditto_status take_part(ditto_replica *self, void *argument)
 {
     struct task *t = argument;
     bool culprit = ditto_replica_id(self) == ditto_num_replicas(self) - 1;
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     struct operands o;
     ditto_status status = DITTO_OK;
-    options.implementation = t->implementation;
-    options.timeout_ms = t->fault == COMES_LATE ? SHORT_MS : LONG_MS;
+    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation,
+                                           .timeout_ms = t->fault == COMES_LATE ? SHORT_MS : LONG_MS);
     EXPECT(&t->report, make_operands(self, t->count, &options, &o));
     /* A late replica takes part in no call before the fault, because on a busy machine the short time limit
      * could pass in that call. */
@@ -285,11 +284,10 @@ static ditto_status take_part(ditto_replica *self, void *argument)
 static ditto_status sum_ones(ditto_replica *self, void *argument)
 {
     float data[3000];
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.timeout_ms = LONG_MS;
     for (int i = 0; i < 3000; i++)
         data[i] = 1;
-    DITTO_TRY(ditto_all_reduce(self, data, data, 3000, DITTO_F32, DITTO_SUM, &options));
+    DITTO_TRY(ditto_all_reduce(self, data, data, 3000, DITTO_F32, DITTO_SUM,
+                               &OPTIONS(reduce, .timeout_ms = LONG_MS)));
     EXPECT(argument, data[0] == (float)ditto_num_replicas(self) && data[2999] == data[0]);
     return DITTO_OK;
 }
@@ -323,11 +321,10 @@ static void try_operation(ditto_strategy *strategy, int which, enum fault fault,
 static void try_all_operations(uint32_t replicas, enum fault fault)
 {
     static const size_t counts[] = { 2, 6000 };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    tuning.near_replicas = replicas == 2 ? 1 : 2;
-    tuning.block_bytes = 4096;
-    options.tuning = &tuning;
+    ditto_tuning tuning = { .struct_size = sizeof tuning,
+                            .near_replicas = replicas == 2 ? 1 : 2,
+                            .block_bytes = 4096 };
+    ditto_strategy_options options = OPTIONS(strategy, .tuning = &tuning);
     options.timeout_ms = fault == COMES_LATE ? SHORT_MS : LONG_MS; /* for calls without options */
     ditto_strategy *strategy = make_strategy(replicas, &options);
     for (int which = 0; which < OPERATIONS; which++)
@@ -469,9 +466,7 @@ static void await_the_four(struct away *a)
 static ditto_status most_stay_away(ditto_replica *self, void *argument)
 {
     struct away *a = argument;
-    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     uint32_t id = ditto_replica_id(self);
-    o.timeout_ms = id == 2 ? 3000 : 120000;
     if (id >= 4 && id != 17) {
         for (int i = 0; i < 120000 && atomic_load(&a->has_left) == 0; i++)
             sleep_ms(1);
@@ -479,7 +474,7 @@ static ditto_status most_stay_away(ditto_replica *self, void *argument)
     }
     if (id == 2)
         await_the_four(a);
-    ditto_status status = ditto_barrier(self, &o);
+    ditto_status status = ditto_barrier(self, &OPTIONS(reduce, .timeout_ms = id == 2 ? 3000 : 120000));
     atomic_store(&a->has_left, 1);
     return status;
 }
@@ -562,15 +557,13 @@ static ditto_status sum_slow_packs(ditto_replica *self, void *unused)
 {
     int sources[SLOW_ITEMS] = { 0 }, sums[SLOW_ITEMS];
     ditto_list_item items[SLOW_ITEMS];
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.timeout_ms = WAIT_MS;
-    options.bytes_per_pack = 1;
     for (size_t i = 0; i < SLOW_ITEMS; i++) {
         void *slow = slow_pages + i * page_bytes;
         items[i] = (ditto_list_item){ ditto_replica_id(self) == 1 ? slow : &sources[i], &sums[i], 1,
                                       DITTO_I32 };
     }
-    return ditto_all_reduce_list(self, items, SLOW_ITEMS, DITTO_SUM, &options);
+    return ditto_all_reduce_list(self, items, SLOW_ITEMS, DITTO_SUM,
+                                 &OPTIONS(reduce, .timeout_ms = WAIT_MS, .bytes_per_pack = 1));
 }
 
 static void each_pack_of_a_list_has_its_own_time_limit(void **state)

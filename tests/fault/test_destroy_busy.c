@@ -135,10 +135,9 @@ static ditto_status call_create_beside(struct waiting *w)
     float zeros[4] = { 0 };
     ditto_variable *made;
     ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    options.colocate_with = w->variable;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    ditto_status status = ditto_variable_create(w->strategy, &initial, &options, &made);
+    ditto_status status = ditto_variable_create(
+        w->strategy, &initial,
+        &OPTIONS(variable, .colocate_with = w->variable, .aggregation = DITTO_AGGREGATE_SUM), &made);
     return status == DITTO_OK ? ditto_variable_destroy(made) : status;
 }
 
@@ -215,14 +214,11 @@ static int destroy_under_apply(void *unused)
 {
     struct applying a = { .waiting.call = call_destroy_optimizer };
     struct waiting *w = &a.waiting;
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     float ones[4] = { 1, 1, 1, 1 };
     ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     pthread_t thread;
-    options.rule = DITTO_RULE_FUNCTION;
-    options.function = destroy_in_rule;
-    options.user = &a;
-    options.num_slots = 1;
+    ditto_optimizer_options options = OPTIONS(optimizer, .rule = DITTO_RULE_FUNCTION,
+                                              .function = destroy_in_rule, .user = &a, .num_slots = 1);
     REQUIRE(make_variable(ditto_get_strategy(), &w->variable));
     REQUIRE(ditto_optimizer_create(&w->variable, 1, &options, &a.optimizer) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, begin_call, w) == 0);

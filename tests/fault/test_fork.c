@@ -20,10 +20,11 @@ enum { COUNTS = sizeof counts / sizeof counts[0] };
 
 static ditto_strategy *make_some(uint32_t replicas)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    options.num_replicas = replicas;
-    return ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK ? strategy : NULL;
+    return ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = replicas), &strategy) ==
+                   DITTO_OK
+               ? strategy
+               : NULL;
 }
 
 static ditto_strategy *make_two(void)
@@ -328,18 +329,17 @@ static int use_what_is_being_destroyed(struct ending *e)
 static int fork_during_a_destroy(void *replicas)
 {
     struct ending e = { .dependent = { .kind = &has_been_signalled } };
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
     ditto_dataset *rows, *held;
     pthread_t thread;
-    options.global_batch = 8;
     REQUIRE((e.strategy = make_some(*(const uint32_t *)replicas)) != NULL);
     REQUIRE(ditto_variable_create(e.strategy, &initial, NULL, &e.first) == DITTO_OK);
     REQUIRE(ditto_variable_create(e.strategy, &initial, NULL, &e.second) == DITTO_OK);
     REQUIRE(ditto_dataset_from_range(0, 1000, 1, &rows) == DITTO_OK);
     REQUIRE(ditto_dataset_map(rows, hold_the_end, &e, NULL, &held) == DITTO_OK);
-    REQUIRE(ditto_strategy_iterate(e.strategy, held, &options, &e.iterator) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(e.strategy, held, &OPTIONS(input, .global_batch = 8), &e.iterator) ==
+            DITTO_OK);
     REQUIRE(dti_watch(e.strategy, &e.dependent) == DITTO_OK);
     while (!atomic_load(&e.is_held))
         sleep_ms(1);
@@ -451,11 +451,10 @@ static ditto_status destroy_in_initialize(const ditto_tensor *value, size_t firs
 static ditto_status call_initialize(struct destroying *d)
 {
     ditto_tensor initial = { .dtype = DITTO_F32 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *variable;
-    options.initialize = destroy_in_initialize;
-    options.initialize_user = d;
-    DITTO_TRY(ditto_variable_create(d->strategy, &initial, &options, &variable));
+    DITTO_TRY(ditto_variable_create(
+        d->strategy, &initial, &OPTIONS(variable, .initialize = destroy_in_initialize, .initialize_user = d),
+        &variable));
     return ditto_variable_destroy(variable);
 }
 
@@ -539,14 +538,12 @@ static int destroy_a_colocated_variable(void *unused)
     struct colocation c = { .parent = getpid(), .code = -1 };
     float zero = 0;
     ditto_tensor first = { .data = &zero, .dtype = DITTO_F32 }, initial = { .dtype = DITTO_F32 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_strategy *strategy = make_two();
     ditto_variable *created;
     REQUIRE(strategy != NULL);
     REQUIRE(ditto_variable_create(strategy, &first, NULL, &c.variable) == DITTO_OK);
-    options.initialize = destroy_the_colocated;
-    options.initialize_user = &c;
-    options.colocate_with = c.variable;
+    ditto_variable_options options = OPTIONS(variable, .initialize = destroy_the_colocated,
+                                             .initialize_user = &c, .colocate_with = c.variable);
     ditto_status status = ditto_variable_create(strategy, &initial, &options, &created);
     if (getpid() != c.parent) {
         bool is_right = status == DITTO_ERR_FORKED && !was_freed();
@@ -705,10 +702,8 @@ static int fork_beside_puts(void *unused)
 {
     struct failed_queue failed = { .queue = NULL };
     struct putting putting[PUTTING];
-    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     void *was_wrong;
-    options.num_producers = PUTTING + 1;
-    REQUIRE(ditto_queue_create(&options, &failed.queue) == DITTO_OK);
+    REQUIRE(ditto_queue_create(&OPTIONS(queue, .num_producers = PUTTING + 1), &failed.queue) == DITTO_OK);
     for (uint64_t i = 0, ticket; i < 3; i++)
         REQUIRE(ditto_queue_claim(failed.queue, PUTTING, 0, 0, &ticket, NULL) == DITTO_OK && ticket == i);
     REQUIRE(ditto_queue_fail(failed.queue, PUTTING, 1, DITTO_ERR_USER, "the disk is full") == DITTO_OK);

@@ -381,17 +381,16 @@ static const struct dti_dependent_kind optimizer_case_kind = {
  * strategy has notified its dependents. */
 static int destroy_between(void *replicas)
 {
-    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
     struct beside b = { .optimizer = NULL };
     struct first_notified notified = { .dependent = { .kind = &optimizer_case_kind }, .beside = &b };
     ditto_strategy *strategy;
     ditto_variable *variable;
     pthread_t thread;
-    adam.rule = DITTO_RULE_ADAM;
     spoil_freed_memory();
     REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
     REQUIRE(make_variable(strategy, &variable));
-    REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &b.optimizer) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(&variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM),
+                                   &b.optimizer) == DITTO_OK);
     REQUIRE(dti_watch(strategy, &notified.dependent) == DITTO_OK);
     watch_free(b.optimizer);
     REQUIRE(pthread_create(&thread, NULL, destroy_the_optimizer, &b) == 0);
@@ -407,15 +406,14 @@ static int destroy_between(void *replicas)
 static int destroy_both(void *replicas)
 {
     for (int round = 0; round < test_trials(100); round++) {
-        ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
         struct beside b = { .optimizer = NULL };
         ditto_strategy *strategy;
         ditto_variable *variable;
         pthread_t thread;
-        adam.rule = DITTO_RULE_ADAM;
         REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
         REQUIRE(make_variable(strategy, &variable));
-        REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &b.optimizer) == DITTO_OK);
+        REQUIRE(ditto_optimizer_create(&variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM),
+                                       &b.optimizer) == DITTO_OK);
         watch_free(b.optimizer);
         REQUIRE(pthread_create(&thread, NULL, destroy_the_optimizer, &b) == 0);
         while (!atomic_load(&b.ready))
@@ -484,15 +482,14 @@ static int destroy_iterator_beside(void *replicas)
 {
     struct beside b = { .iterator = NULL };
     struct first_notified notified = { .dependent = { .kind = &iterator_case_kind }, .beside = &b };
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_dataset *rows, *held;
     pthread_t thread;
-    options.global_batch = 8;
     REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
     REQUIRE(ditto_dataset_from_range(0, 1000, 1, &rows) == DITTO_OK);
     REQUIRE(ditto_dataset_map(rows, hold_the_producer, &b, NULL, &held) == DITTO_OK);
-    REQUIRE(ditto_strategy_iterate(strategy, held, &options, &b.iterator) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(strategy, held, &OPTIONS(input, .global_batch = 8), &b.iterator) ==
+            DITTO_OK);
     REQUIRE(dti_watch(strategy, &notified.dependent) == DITTO_OK);
     watch_free(b.iterator);
     REQUIRE(pthread_create(&thread, NULL, destroy_the_iterator, &b) == 0);
@@ -519,9 +516,10 @@ static bool make_named(ditto_strategy *strategy, ditto_variable **out)
 {
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    options.name = "the name of the variable that a call refuses to read";
-    return ditto_variable_create(strategy, &initial, &options, out) == DITTO_OK;
+    return ditto_variable_create(
+               strategy, &initial,
+               &OPTIONS(variable, .name = "the name of the variable that a call refuses to read"),
+               out) == DITTO_OK;
 }
 
 static bool is_refused_by_name(ditto_variable *variable)
@@ -553,10 +551,9 @@ static int destroy_an_optimizer_with_a_call_inside(void *unused)
     ditto_strategy *strategy;
     ditto_variable *variable, *slot;
     ditto_optimizer *optimizer;
-    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
-    adam.rule = DITTO_RULE_ADAM;
     REQUIRE(make(1, DITTO_CALLER_DEFAULT, 0, &strategy) && make_named(strategy, &variable));
-    REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &optimizer) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(&variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM), &optimizer) ==
+            DITTO_OK);
     REQUIRE(ditto_optimizer_slot(optimizer, 0, "m", &slot) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     struct dti_gate *gate = NULL;

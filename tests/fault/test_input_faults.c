@@ -197,8 +197,6 @@ static ditto_status make_source(enum kind kind, ditto_dataset **out)
     ditto_tensor row = { .data = numbers, .dtype = DITTO_I64, .rank = 1, .shape = { ROWS } };
     ditto_tensor record = { .dtype = DITTO_I64 };
     ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
-    ditto_tfrecord_options records = DITTO_TFRECORD_OPTIONS_INIT;
-    records.max_bytes = RECORD_BYTES;
     switch (kind) {
     case ARRAYS:
         return ditto_dataset_from_arrays(&row, 1, out);
@@ -215,7 +213,7 @@ static ditto_status make_source(enum kind kind, ditto_dataset **out)
                                         NULL, out);
     case TFRECORD:
         return ditto_dataset_from_tfrecord(&(ditto_files){ (const char *[]){ tfrecord_file }, 1, 0 },
-                                           &records, out);
+                                           &OPTIONS(tfrecord, .max_bytes = RECORD_BYTES), out);
     case NPY:
         return ditto_dataset_from_npy((const char *[]){ npy_file }, 1, out);
     default:
@@ -454,7 +452,6 @@ static int64_t check_pairs(const ditto_value *value, int64_t first)
 static bool take_with_refusal(long k, int64_t bad, int *errors)
 {
     ditto_strategy *s = make_strategy(2, NULL); /* a strategy keeps the memory of values for later ones */
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *rows, *failing, *pairs;
     ditto_iterator *it;
     ditto_value *value;
@@ -462,8 +459,7 @@ static bool take_with_refusal(long k, int64_t bad, int *errors)
     assert_ok(ditto_dataset_from_range(0, ROWS, 1, &rows));
     assert_ok(ditto_dataset_map(rows, fail_on_row, (void *)(uintptr_t)bad, NULL, &failing));
     assert_ok(ditto_dataset_zip((ditto_dataset *[]){ failing, failing }, 2, &pairs));
-    options.global_batch = 8;
-    assert_ok(ditto_strategy_iterate(s, pairs, &options, &it));
+    assert_ok(ditto_strategy_iterate(s, pairs, &OPTIONS(input, .global_batch = 8), &it));
     atomic_store(&asked, 0);
     atomic_store(&refused, false);
     atomic_store(&fails_at, k);
@@ -550,15 +546,10 @@ static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **sta
     own_thread = true;
     for (long k = 1; held; k++) {
         ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
-        ditto_strategy_options one = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_dataset *csv;
         struct forking f = { .strategy_first = k % 2 != 0 };
-        one.num_replicas = 1;
-        options.global_batch = 64;
-        options.num_producers = 1;
-        assert_ok(ditto_strategy_create(DITTO_MIRRORED, &one, &f.strategy));
+        assert_ok(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 1), &f.strategy));
         assert_ok(
             ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &column, 1, NULL, &csv));
         assert_ok(ditto_dataset_shuffle(csv, &shuffle, &f.dataset));
@@ -568,7 +559,8 @@ static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **sta
         atomic_store(&is_held, false);
         atomic_store(&may_go, false);
         atomic_store(&held_at, k);
-        assert_ok(ditto_strategy_iterate(f.strategy, f.dataset, &options, &f.iterator));
+        assert_ok(ditto_strategy_iterate(
+            f.strategy, f.dataset, &OPTIONS(input, .global_batch = 64, .num_producers = 1), &f.iterator));
         /* With a large k, the producer fills its queue and sleeps before it makes k calls. It may also sleep
          * for a moment at another place, so its state is read several times. */
         for (int seen = 0; seen < 10 && !atomic_load(&is_held); seen++) {
@@ -612,11 +604,10 @@ void __wrap_dti_arena_free_remote(struct dti_arena *arena, void *memory)
 
 static void the_queues_of_an_iterator_are_freed_while_the_turn_is_held(void **state)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = range(0, 100);
     ditto_iterator *it;
-    options.global_batch = 4;
+    ditto_input_options options = OPTIONS(input, .global_batch = 4);
     watched = dti_team_of(s);
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
     assert_ok(ditto_iterator_destroy(it));
@@ -667,17 +658,13 @@ static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
 {
     /* Static, because the replica may use it after this function has returned. */
     static struct late l;
-    ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *s;
     ditto_dataset *d;
-    so.num_replicas = 2;
-    so.run_timeout_ms = 50;
-    io.global_batch = 4;
-    io.flags = DITTO_INPUT_HOST_MEMORY;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &s) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 2, .run_timeout_ms = 50),
+                                  &s) == DITTO_OK);
     REQUIRE(ditto_dataset_from_range(0, 100, 1, &d) == DITTO_OK);
-    REQUIRE(ditto_strategy_iterate(s, d, &io, &l.iterator) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 4, .flags = DITTO_INPUT_HOST_MEMORY),
+                                   &l.iterator) == DITTO_OK);
     while (dti_order_next_delivery(l.iterator, 1) == DTI_NEXT_DELIVERY_NONE)
         rest();
     REQUIRE(ditto_strategy_run(s, come_late, &l) == DITTO_ERR_TIMED_OUT);

@@ -34,15 +34,14 @@ static ditto_status sum_a_block(ditto_replica *self, void *argument)
 
 static int threads_refused(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
     struct rlimit few = { 6, 6 };
     /* RLIMIT_NPROC does not apply to root. */
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 77;
     REQUIRE(setrlimit(RLIMIT_NPROC, &few) == 0);
-    options.num_replicas = 64;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 64), &strategy) ==
+            DITTO_ERR_SYSTEM);
     REQUIRE(ditto_last_error()->system_errno == EAGAIN);
     REQUIRE(strstr(ditto_last_error()->message, "RLIMIT_NPROC") != NULL);
     REQUIRE(strategy == NULL && has_threads(1));
@@ -80,7 +79,6 @@ static int helper_not_bound(void *unused)
 {
     ditto_topology *topology;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    ditto_placement_options options = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *placement;
     uint32_t pus[16], sizes[1] = { 16 };
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_OK &&
@@ -90,20 +88,16 @@ static int helper_not_bound(void *unused)
         REQUIRE(ditto_topology_pu(topology, i % counts.pus, &pu) == DITTO_OK);
         pus[i] = pu.number;
     }
-    options.pus = pus;
-    options.num_pus = 16;
-    options.set_sizes = sizes;
-    options.num_replicas = 1;
-    options.flags = DITTO_PLACEMENT_SHARE;
+    ditto_placement_options options = OPTIONS(placement, .pus = pus, .num_pus = 16, .set_sizes = sizes,
+                                              .num_replicas = 1, .flags = DITTO_PLACEMENT_SHARE);
     REQUIRE(ditto_placement_create(topology, &options, &placement) == DITTO_OK);
     strcpy(unbindable, "ditto-r0.1");
     /* The refusal may be noticed at any time while later helpers are started, so it is tried often. */
     long threads = 1;
     for (int i = 0; i < 100; i++) {
-        ditto_strategy_options with = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_strategy *strategy = NULL;
-        with.placement = placement;
-        REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &with, &strategy) == DITTO_ERR_SYSTEM);
+        REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .placement = placement),
+                                      &strategy) == DITTO_ERR_SYSTEM);
         REQUIRE(ditto_last_error()->system_errno == EINVAL && strategy == NULL);
         /* In a child process the thread sanitizer starts threads of its own when the first thread begins. */
         if (i == 0)
@@ -122,12 +116,11 @@ static void helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains(void
 
 static int address_space_refused(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     size_t huge = (size_t)1 << 28;
     /* Enough for a strategy of two replicas and their stacks, but not for a block of 1 GiB. */
     struct rlimit limit = { mapped_bytes() + ((size_t)200 << 20), RLIM_INFINITY };
-    options.num_replicas = 2;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 2);
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &huge) == DITTO_ERR_NO_MEMORY);
@@ -253,11 +246,9 @@ static uint64_t arena_bytes(const ditto_strategy *strategy)
 static void attempts_to_make_the_state_of_inner_runs_leak_nothing(void **state)
 {
     /* With several groups of near replicas the state has more parts. */
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    tuning.near_replicas = 2;
-    options.tuning = &tuning;
-    struct refused_state c = { .strategy = make_wide_strategy(LAST_REPLICA + 1, 2, &options) };
+    ditto_tuning tuning = { .struct_size = sizeof tuning, .near_replicas = 2 };
+    struct refused_state c = { .strategy = make_wide_strategy(LAST_REPLICA + 1, 2,
+                                                              &OPTIONS(strategy, .tuning = &tuning)) };
     uint64_t before = 0;
     do {
         run_all(c.strategy, merge_with_refusals, &c, &c.report);
@@ -279,14 +270,13 @@ static int mbind_refused(void *unused)
 {
     static const uint32_t container[] = { SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy, SYS_move_pages,
                                           SYS_membarrier };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     size_t count = 100000;
     if (!refuse_system_calls(container, sizeof container / sizeof container[0]))
         return 77;
-    options.num_replicas = 3;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 3), &strategy) ==
+            DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &count) == DITTO_OK);
     REQUIRE(ditto_strategy_replica_info(strategy, 1, 0, &info) == DITTO_OK);
     REQUIRE(info.binding == DITTO_BINDING_FIRST_TOUCH);
@@ -334,14 +324,13 @@ static void a_strategy_cannot_be_used_in_a_child_process(void **state)
     ditto_tensor scalar = { .dtype = DITTO_F64 };
     float row[4] = { 0 };
     ditto_tensor rows = { .data = row, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
-    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *dataset, *forever;
     before_fork = make_strategy(3, NULL);
     assert_ok(ditto_variable_create(before_fork, &scalar, NULL, &variable_before_fork));
     assert_ok(ditto_dataset_from_arrays(&rows, 1, &dataset));
     assert_ok(ditto_dataset_repeat(dataset, DITTO_REPEAT_FOREVER, &forever));
-    input.global_batch = 2;
-    assert_ok(ditto_strategy_iterate(before_fork, forever, &input, &iterator_before_fork));
+    assert_ok(ditto_strategy_iterate(before_fork, forever, &OPTIONS(input, .global_batch = 2),
+                                     &iterator_before_fork));
     assert_int_equal(in_child(use_after_fork, NULL, 60), 0);
     assert_ok(ditto_strategy_run(before_fork, sum_a_block, &count)); /* it still works in the parent */
     assert_ok(ditto_iterator_destroy(iterator_before_fork));
@@ -463,15 +452,14 @@ static void a_child_of_a_dataset_function_may_destroy_the_strategy(void **state)
     bool got = false;
     ditto_tensor scalar = { .dtype = DITTO_F64 };
     ditto_tensor rows = { .data = row, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
-    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *dataset, *mapped;
     ditto_value *value = NULL;
     before_fork = make_strategy(2, NULL);
     assert_ok(ditto_variable_create(before_fork, &scalar, NULL, &variable_before_fork));
     assert_ok(ditto_dataset_from_arrays(&rows, 1, &dataset));
     assert_ok(ditto_dataset_map(dataset, destroy_in_a_maps_child, &exit_code, NULL, &mapped));
-    input.global_batch = 2;
-    assert_ok(ditto_strategy_iterate(before_fork, mapped, &input, &iterator_before_fork));
+    assert_ok(ditto_strategy_iterate(before_fork, mapped, &OPTIONS(input, .global_batch = 2),
+                                     &iterator_before_fork));
     got = ditto_iterator_next(iterator_before_fork, &value) == DITTO_OK;
     assert_true(got);
     assert_ok(ditto_value_destroy(value));
@@ -516,9 +504,8 @@ static ditto_status merge_an_inner_run(ditto_replica *self, void *strategy)
 
 static void the_message_of_a_late_run_names_no_replica_that_has_returned(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
-    options.num_replicas = 2;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 2);
     for (options.run_timeout_ms = 50;; options.run_timeout_ms *= 2) {
         assert_true(options.run_timeout_ms <= LONGEST_LIMIT_MS);
         atomic_store(&inner_has_begun, 0);
@@ -564,20 +551,17 @@ static void strategies_are_created_and_destroyed_without_growth(void **state)
 
 static void wrong_options_are_refused(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
     uint32_t nowhere[] = { 100000 };
     assert_status(ditto_strategy_create(DITTO_MIRRORED, NULL, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_strategy_create((ditto_strategy_kind)9, NULL, &strategy), DITTO_ERR_RANGE);
-    options.num_replicas = 1025;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 1025);
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
     options.num_replicas = 0;
     options.caller = (ditto_caller)7;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
     options.caller = DITTO_CALLER_DEFAULT;
-    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
-    placing.pus = nowhere;
-    placing.num_pus = 1;
+    ditto_placement_options placing = OPTIONS(placement, .pus = nowhere, .num_pus = 1);
     options.placement_options = &placing;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
     placing.struct_size = 0;

@@ -109,12 +109,10 @@ static bool try_hold(ditto_strategy *strategy, unsigned long steps, int patience
 static int hold_everywhere(uint32_t replicas, int patience_ms)
 {
     enum { MOST_STEPS = 20000 }; /* a merge_call has fewer instructions */
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     unsigned long steps = 1;
     int num_asleep = 0;
-    options.timeout_ms = (uint32_t)patience_ms * 5 / 2;
-    options.run_timeout_ms = 1000 * RUN_LIMIT_S;
-    options.spin_us = 1;
+    ditto_strategy_options options = OPTIONS(strategy, .timeout_ms = (uint32_t)patience_ms * 5 / 2,
+                                             .run_timeout_ms = 1000 * RUN_LIMIT_S, .spin_us = 1);
     ditto_strategy *strategy = make_strategy(replicas, &options);
     while (try_hold(strategy, steps, patience_ms, &num_asleep) && steps < MOST_STEPS)
         steps++;

@@ -301,9 +301,8 @@ static int use_handles_late(void *argument)
     REQUIRE(make_late(c->replicas, c->run_timeout_ms, &strategy) && make_variable(strategy, &l.variable));
     REQUIRE(make_iterator(strategy, c->flags, &l.iterator));
     REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
-    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
-    adam.rule = DITTO_RULE_ADAM;
-    REQUIRE(ditto_optimizer_create(&l.variable, 1, &adam, &l.optimizer) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(&l.variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM),
+                                   &l.optimizer) == DITTO_OK);
     await_batch(l.iterator, c->replicas - 1);
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
     if (!has_begun(strategy, c->replicas - 1, &l.has_begun))

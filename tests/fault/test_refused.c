@@ -86,9 +86,8 @@ static ditto_status sum(ditto_replica *self, void *unused)
 static int binding_refused(void *argument)
 {
     const struct refusal *refusal = argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    options.num_replicas = 3;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 3);
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
@@ -131,22 +130,20 @@ static bool answered(ditto_status status)
 static int one_call_refused(void *argument)
 {
     const struct refusal *refusal = argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
     ditto_dataset *range = NULL;
     ditto_iterator *iterator = NULL;
-    options.num_replicas = 3;
-    input.global_batch = 6;
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
-    ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
+    ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 3),
+                                                &strategy);
     REQUIRE(answered(status));
     if (status != DITTO_OK)
         return 0;
     REQUIRE(answered(ditto_strategy_run(strategy, sum, NULL)));
     REQUIRE(answered(ditto_dataset_from_range(0, 1000, 1, &range)));
-    if (range != NULL && answered(ditto_strategy_iterate(strategy, range, &input, &iterator)) &&
+    if (range != NULL &&
+        answered(ditto_strategy_iterate(strategy, range, &OPTIONS(input, .global_batch = 6), &iterator)) &&
         iterator != NULL) {
         REQUIRE(answered(ditto_strategy_run(strategy, take_batches, iterator)));
         REQUIRE(ditto_iterator_destroy(iterator) == DITTO_OK);
@@ -214,15 +211,14 @@ static void every_refused_call_leads_to_success_or_an_error(void **state)
 
 static int empty_root(void *folder)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
     ditto_limits limits = DITTO_LIMITS_INIT;
-    options.num_replicas = 3;
     if (chroot(folder) != 0 || chdir("/") != 0)
         return 77;
     REQUIRE(ditto_limits_read(&limits) == DITTO_OK);
     REQUIRE(limits.numa_balancing == -1 && limits.huge_pages == DITTO_HUGE_PAGES_UNKNOWN);
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 3), &strategy) ==
+            DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum, NULL) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     return 0;
@@ -254,19 +250,16 @@ static int memory_refused(void *argument)
 {
     const struct refusal *refusal = argument;
     size_t bytes = (size_t)1 << 30;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    ditto_queue_options queue_options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue *queue;
-    options.num_replicas = 1;
-    queue_options.payload_bytes = 1 << 20;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 1), &strategy) ==
+            DITTO_OK);
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_run(strategy, allocate, &bytes) == DITTO_ERR_NO_MEMORY);
     REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
     REQUIRE(strstr(ditto_last_error()->message, strerror(refusal->error_number)) != NULL);
-    REQUIRE(ditto_queue_create(&queue_options, &queue) == DITTO_ERR_NO_MEMORY);
+    REQUIRE(ditto_queue_create(&OPTIONS(queue, .payload_bytes = 1 << 20), &queue) == DITTO_ERR_NO_MEMORY);
     REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
     return 0;
 }
@@ -325,11 +318,10 @@ static int threads_refused(void *unused)
 {
     static const uint32_t calls[] = { SYS_clone, SYS_clone3 };
     ditto_strategy *strategy;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.num_replicas = 3;
     if (!refuse_system_calls_with(calls, 2, EINVAL))
         return 77;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 3), &strategy) ==
+            DITTO_ERR_SYSTEM);
     REQUIRE(ditto_last_error()->system_errno == EINVAL);
     REQUIRE(strstr(ditto_last_error()->message, "could not be started") != NULL);
     REQUIRE(strstr(ditto_last_error()->message, "stack") == NULL);

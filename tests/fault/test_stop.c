@@ -95,9 +95,8 @@ static ditto_status count_up(ditto_replica *self, void *argument)
     struct report *report = argument;
     int64_t one = 1;
     /* The time limit of the strategy may be short. */
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.timeout_ms = 120000;
-    DITTO_TRY(ditto_all_reduce(self, &one, &one, 1, DITTO_I64, DITTO_SUM, &options));
+    DITTO_TRY(
+        ditto_all_reduce(self, &one, &one, 1, DITTO_I64, DITTO_SUM, &OPTIONS(reduce, .timeout_ms = 120000)));
     EXPECT(report, one == ditto_num_replicas(self));
     return DITTO_OK;
 }
@@ -108,12 +107,10 @@ static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t
                       uint32_t most_replicas, const char *text, ditto_caller caller)
 {
     static const size_t counts[] = { 1, 20000 };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.timeout_ms = timeout_ms;
-    options.caller = caller;
     for (size_t k = 1; k < replica_counts_length && replica_counts[k] <= most_replicas; k++) {
         uint32_t n = replica_counts[k];
-        ditto_strategy *strategy = make_strategy(n, &options);
+        ditto_strategy *strategy = make_strategy(
+            n, &OPTIONS(strategy, .timeout_ms = timeout_ms, .caller = caller));
         for (size_t c = 0; c < 2; c++)
             for (uint32_t culprit = 0; culprit < n; culprit += n - 1) {
                 struct fault f = { .count = counts[c], .culprit = culprit };
@@ -293,16 +290,13 @@ static void try_early_work(ditto_status (*call)(ditto_replica *, struct early_wo
 {
     for (uint32_t n = 2; n <= 3; n++)
         for (uint32_t timeout_ms = 100;; timeout_ms *= 4) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
             struct early_work work = { .call = call, .timeout_ms = timeout_ms };
             float zero = 0;
             ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
-            options.timeout_ms = timeout_ms;
-            options.run_timeout_ms = 10 * LONGEST_LIMIT_MS;
-            variable_options.aggregation = aggregation;
-            ditto_strategy *strategy = make_strategy(n, &options);
-            assert_ok(ditto_variable_create(strategy, &initial, &variable_options, &work.variable));
+            ditto_strategy *strategy = make_strategy(
+                n, &OPTIONS(strategy, .timeout_ms = timeout_ms, .run_timeout_ms = 10 * LONGEST_LIMIT_MS));
+            assert_ok(ditto_variable_create(strategy, &initial,
+                                            &OPTIONS(variable, .aggregation = aggregation), &work.variable));
             ditto_status status = ditto_strategy_run(strategy, work_early, &work);
             assert_int_equal(atomic_load(&work.has_worked), 1);
             if (status != DITTO_ERR_TIMED_OUT || timeout_ms > 5000)
@@ -439,12 +433,10 @@ static void try_late_merge(uint32_t n, bool inner_fails, bool merge_fails)
 {
     bool begun = false;
     for (uint32_t timeout_ms = 50; !begun; timeout_ms *= 2) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         struct late_merge m = { .inner_fails = inner_fails, .merge_fails = merge_fails };
         char late[60];
         assert_true(timeout_ms <= LONGEST_LIMIT_MS);
-        options.timeout_ms = timeout_ms;
-        m.strategy = make_strategy(n, &options);
+        m.strategy = make_strategy(n, &OPTIONS(strategy, .timeout_ms = timeout_ms));
         /* The first inner run makes the state of inner runs on every replica, so replica 0 cannot begin it
          * alone. It is repeated on a busy machine. */
         ditto_status status = DITTO_ERR_TIMED_OUT;
@@ -498,11 +490,10 @@ static ditto_status one_is_stuck(ditto_replica *self, void *argument)
  * report. */
 static int poison(void *caller)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     struct report report = { 0 };
     char limit[50];
-    options.num_replicas = 3;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 3);
     /* As replica 0, the caller waits in a barrier. The time limit of the run then ends the barrier. */
     options.caller = *(ditto_caller *)caller;
     long threads = count_threads();
@@ -576,10 +567,8 @@ static ditto_status all_merge(ditto_replica *self, void *unused)
  * merge function has returned, because it may use their arguments. Then they end. */
 static int destroy_in_a_pause(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.num_replicas = 3;
-    options.caller = DITTO_CALLER_WAITS;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 3, .caller = DITTO_CALLER_WAITS);
     long threads = count_threads();
     for (options.run_timeout_ms = 50;; options.run_timeout_ms *= 2) {
         REQUIRE(options.run_timeout_ms <= LONGEST_LIMIT_MS);
@@ -611,11 +600,9 @@ static void a_poisoned_strategy_can_be_destroyed_while_a_merge_function_runs(voi
 /* The replica returns after the time limit of the run, and before the strategy is destroyed. */
 static int return_after_the_limit(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.num_replicas = 2;
-    options.run_timeout_ms = 50;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 2, .run_timeout_ms = 50),
+                                  &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);
     atomic_store(&release_stuck, 1);
     REQUIRE(await_all_returned(strategy));
@@ -639,15 +626,13 @@ static ditto_status late_but_comes(ditto_replica *self, void *argument)
 
 static void a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct report report = { 0 };
-    /* The strategy is poisoned only when a quarter of this time more has passed. */
-    options.run_timeout_ms = 4000;
     bool works = false;
     for (int tries = 1; !works; tries++) {
         /* On a busy machine replica 1 may return only after that time, or the second run may be late. */
         assert_true(tries <= 20);
-        ditto_strategy *strategy = make_strategy(2, &options);
+        /* The strategy is poisoned only when a quarter of this time more has passed. */
+        ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .run_timeout_ms = 4000));
         assert_status(ditto_strategy_run(strategy, late_but_comes, strategy), DITTO_ERR_TIMED_OUT);
         if (strstr(ditto_last_error()->message, "poisoned") == NULL) {
             ditto_status next = ditto_strategy_run(strategy, count_up, &report);

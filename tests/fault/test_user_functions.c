@@ -167,15 +167,12 @@ static ditto_optimizer *make_optimizer(ditto_strategy *strategy, double clip_nor
 {
     static float zeros[LARGE];
     ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { LARGE } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_variable *variable;
     ditto_optimizer *optimizer;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    rule.rule = DITTO_RULE_FUNCTION;
-    rule.function = rule_that_calls;
-    rule.clip_norm = clip_norm;
-    if (ditto_variable_create(strategy, &initial, &options, &variable) != DITTO_OK ||
+    ditto_optimizer_options rule = OPTIONS(optimizer, .rule = DITTO_RULE_FUNCTION,
+                                           .function = rule_that_calls, .clip_norm = clip_norm);
+    if (ditto_variable_create(strategy, &initial, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM),
+                              &variable) != DITTO_OK ||
         ditto_optimizer_create(&variable, 1, &rule, &optimizer) != DITTO_OK)
         return NULL;
     return optimizer;
@@ -213,14 +210,13 @@ static ditto_status update_once(ditto_replica *self, void *variable)
 static int call_inside_an_update(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_variable *variable;
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
-    variable_options.copies = DITTO_COPIES_PER_REPLICA;
     REQUIRE(make(2, &options, &strategy));
-    REQUIRE(ditto_variable_create(strategy, &initial, &variable_options, &variable) == DITTO_OK);
+    REQUIRE(ditto_variable_create(strategy, &initial, &OPTIONS(variable, .copies = DITTO_COPIES_PER_REPLICA),
+                                  &variable) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, update_once, variable) == DITTO_ERR_CONTEXT);
     return 0;
 }
@@ -266,17 +262,14 @@ static ditto_status update_in_vain(ditto_replica *self, void *argument)
 static int keep_no_result(void *argument)
 {
     struct result_case *c = argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_strategy *strategy;
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
     long before = 0;
+    ditto_variable_options variable_options = OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM,
+                                                      .copies = c->copies);
     /* The filter of system calls is set on the thread of a replica, and must not apply to this thread. */
-    options.caller = DITTO_CALLER_WAITS;
-    variable_options.aggregation = DITTO_AGGREGATE_SUM;
-    variable_options.copies = c->copies;
-    REQUIRE(make(c->replicas, &options, &strategy));
+    REQUIRE(make(c->replicas, &OPTIONS(strategy, .caller = DITTO_CALLER_WAITS), &strategy));
     REQUIRE(ditto_variable_create(strategy, &initial, &variable_options, &c->variable) == DITTO_OK);
     for (int i = 0; i <= UPDATES; i++) {
         ditto_status status = ditto_strategy_run(strategy, update_in_vain, c);
@@ -345,11 +338,7 @@ static ditto_status combine_all_slowly(ditto_replica *self, void *argument)
 
 static ditto_strategy_options limited(ditto_caller caller, uint32_t timeout_ms)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.timeout_ms = timeout_ms;
-    options.run_timeout_ms = 3 * timeout_ms;
-    options.caller = caller;
-    return options;
+    return OPTIONS(strategy, .timeout_ms = timeout_ms, .run_timeout_ms = 3 * timeout_ms, .caller = caller);
 }
 
 /* The run returns although the user's function has not. When the function returns later, its replica touches
@@ -443,10 +432,8 @@ static ditto_status merge_without_end(ditto_replica *self, void *unused)
 
 static int expire_in_a_pause(void *replicas)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.run_timeout_ms = 2;
-    options.caller = DITTO_CALLER_WAITS;
+    ditto_strategy_options options = OPTIONS(strategy, .run_timeout_ms = 2, .caller = DITTO_CALLER_WAITS);
     REQUIRE(make(*(uint32_t *)replicas, &options, &strategy));
     for (int i = 0; i < test_trials(600); i++) {
         REQUIRE(ditto_strategy_run(strategy, merge_without_end, NULL) == DITTO_ERR_TIMED_OUT);
@@ -493,10 +480,9 @@ static ditto_status merge_then_meet(ditto_replica *self, void *unused)
 
 static int handle_a_late_inner_run(void *caller)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.run_timeout_ms = 50;
-    options.caller = *(ditto_caller *)caller;
+    ditto_strategy_options options = OPTIONS(strategy, .run_timeout_ms = 50,
+                                             .caller = *(ditto_caller *)caller);
     REQUIRE(make(2, &options, &strategy));
     for (int runs = 0; runs < 5;) {
         atomic_store(&inner_status, NOT_RUN);
@@ -561,7 +547,6 @@ static ditto_status make_dataset_and_leave(const ditto_input_context *context, v
 static int leave_in_a_function(void *is_default)
 {
     ditto_strategy_options none = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor initial = { .dtype = DITTO_F64 };
     struct leaving l = { .is_default = *(bool *)is_default };
     ditto_variable *variable;
@@ -570,9 +555,10 @@ static int leave_in_a_function(void *is_default)
     REQUIRE(make(2, &none, &l.strategy));
     REQUIRE((l.is_default ? ditto_set_default(l.strategy) : ditto_strategy_scope_enter(l.strategy)) ==
             DITTO_OK);
-    options.initialize = initialize_and_leave;
-    options.initialize_user = &l;
-    REQUIRE(ditto_variable_create(l.strategy, &initial, &options, &variable) == DITTO_OK);
+    REQUIRE(
+        ditto_variable_create(l.strategy, &initial,
+                              &OPTIONS(variable, .initialize = initialize_and_leave, .initialize_user = &l),
+                              &variable) == DITTO_OK);
     REQUIRE(l.left == DITTO_ERR_CONTEXT && l.destroyed == DITTO_ERR_CONTEXT);
     REQUIRE(ditto_strategy_iterate_from_function(l.strategy, make_dataset_and_leave, &l, NULL, &iterator) ==
             DITTO_OK);

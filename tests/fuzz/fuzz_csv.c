@@ -214,7 +214,6 @@ static const char *file_with(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ditto_csv_component components[3];
-    ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
     ditto_dataset *d;
     if (size == 0 || size > MOST)
         return 0;
@@ -224,10 +223,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(components, tables[table].component, sizeof components);
     for (uint32_t k = 0; k < 3; k++)
         components[k].missing = data[0] & 2 ? DITTO_CSV_MISSING_VALUE : DITTO_CSV_MISSING_DEFAULT;
-    options.no_quotes = !quotes;
-    options.skip_lines = (data[0] & 16) != 0;
-    options.delimiter = delimiter;
-    options.num_columns = tables[table].columns;
+    ditto_csv_options options = { .struct_size = sizeof options,
+                                  .no_quotes = !quotes,
+                                  .skip_lines = (data[0] & 16) != 0,
+                                  .delimiter = delimiter,
+                                  .num_columns = tables[table].columns };
     read_reference((const char *)data + 1, size - 1, options.skip_lines != 0, options.num_columns);
     const char *name = file_with(data + 1, size - 1);
     ditto_status status = ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, components,

@@ -128,15 +128,15 @@ static bool overlaps_within_elements(const ditto_tensor *row, uint32_t component
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
     ditto_tensor row[4] = { 0 };
     ditto_dataset *d;
     if (size < 4)
         return 0;
-    options.header_bytes = data[0] % 16;
-    options.footer_bytes = data[1] % 16;
-    options.big_endian = data[2] & 1;
-    options.stride_bytes = data[3] % 48;
+    ditto_fixed_options options = { .struct_size = sizeof options,
+                                    .header_bytes = data[0] % 16,
+                                    .footer_bytes = data[1] % 16,
+                                    .big_endian = data[2] & 1,
+                                    .stride_bytes = data[3] % 48 };
     uint32_t components = 1 + (data[2] >> 1) % 4;
     if (size < 4 + 2 * components)
         return 0;

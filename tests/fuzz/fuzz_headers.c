@@ -164,18 +164,18 @@ static void forget_messages(void)
 /* Returns true if the hosts agree. The wire forgets what is unfinished, so no memory need be kept for it. */
 static bool try(uint32_t hosts)
 {
-    ditto_wire own = DITTO_WIRE_INIT;
-    ditto_cluster_options options = DITTO_CLUSTER_OPTIONS_INIT;
     ditto_cluster *cluster;
-    own.num_hosts = hosts;
-    own.host = hosts / 2;
-    own.name = "fuzz";
-    own.send = wire_send;
-    own.receive = wire_receive;
-    own.cancel = wire_cancel;
-    own.progress = wire_progress;
-    options.timeout_ms = 5;
-    options.life_line = DITTO_SWITCH_OFF;
+    ditto_wire own = { .struct_size = sizeof own,
+                       .num_hosts = hosts,
+                       .host = hosts / 2,
+                       .name = "fuzz",
+                       .send = wire_send,
+                       .receive = wire_receive,
+                       .cancel = wire_cancel,
+                       .progress = wire_progress };
+    ditto_cluster_options options = { .struct_size = sizeof options,
+                                      .timeout_ms = 5,
+                                      .life_line = DITTO_SWITCH_OFF };
     if (ditto_cluster_create(&own, &options, &cluster) != DITTO_OK)
         abort(); /* greetings are not damaged */
     bool agreed = agree(cluster);

@@ -30,8 +30,8 @@ unsigned long fuzz_accepted;
 static ditto_topology *machine(void)
 {
     static ditto_topology *topology;
-    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
-    options.synthetic = "pack:4 [numa] core:8 pu:1";
+    ditto_topology_options options = { .struct_size = sizeof options,
+                                       .synthetic = "pack:4 [numa] core:8 pu:1" };
     if (topology == NULL && ditto_topology_create(&options, &topology) != DITTO_OK)
         abort();
     return topology;

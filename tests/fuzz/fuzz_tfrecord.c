@@ -161,7 +161,6 @@ static const char *write_file(const unsigned char *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
     ditto_dataset *d;
     if (size < 4 || size > sizeof file)
         return 0;
@@ -176,9 +175,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         packed[((size_t)data[size - 1] << 8 | data[size - 2]) % packed_bytes] ^=
             (unsigned char)(data[size - 3] | 1);
     const char *name = packed_bytes > 0 ? write_file(packed, packed_bytes) : write_file(file, e.size);
-    options.max_bytes = MAX_BYTES;
-    options.trust = e.trust;
-    options.compression = packed_bytes > 0 ? DITTO_COMPRESSION_GZIP : DITTO_COMPRESSION_DEFAULT;
+    ditto_tfrecord_options options = { .struct_size = sizeof options,
+                                       .max_bytes = MAX_BYTES,
+                                       .trust = e.trust,
+                                       .compression = packed_bytes > 0 ? DITTO_COMPRESSION_GZIP
+                                                                       : DITTO_COMPRESSION_DEFAULT };
     if (ditto_dataset_from_tfrecord(&(ditto_files){ .names = &name, .num_names = 1 }, &options, &d) !=
         DITTO_OK)
         abort();

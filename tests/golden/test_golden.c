@@ -153,13 +153,11 @@ static uint64_t train(ditto_dtype dtype, double clip_norm)
 {
     static struct training t;
     static double value[ROWS];
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_tensor initial = { .data = value, .dtype = dtype, .rank = 1, .shape = { ROWS } };
     ditto_strategy *s = make_strategy(3, NULL);
     t = (struct training){ .dtype = dtype };
     memset(value, 0, sizeof value);
-    options.rule = DITTO_RULE_ADAM;
-    options.learning_rate = 0.01;
+    ditto_optimizer_options options = OPTIONS(optimizer, .rule = DITTO_RULE_ADAM, .learning_rate = 0.01);
     options.beta1 = 0.9425; /* variants of glibc's pow give different results for its twelfth power */
     options.beta2 = 0.999;
     options.clip_norm = clip_norm;
@@ -255,11 +253,9 @@ static void complex_products_over_replicas_have_the_expected_bits_with_all_kerne
     static struct reducing r;
     for (int kernels = DITTO_KERNELS_DEFAULT; kernels <= DITTO_KERNELS_AVX512; kernels++)
         for (int wide = 0; wide < 2; wide++) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
             ditto_strategy *s;
-            options.kernels = (ditto_kernels)kernels;
-            options.num_replicas = 5;
-            ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
+            ditto_status status = ditto_strategy_create(
+                DITTO_MIRRORED, &OPTIONS(strategy, .kernels = (ditto_kernels)kernels, .num_replicas = 5), &s);
             if (status == DITTO_ERR_UNSUPPORTED)
                 continue;
             assert_int_equal(status, DITTO_OK);

@@ -199,22 +199,18 @@ static ditto_status delay_rows(const ditto_tensor *in, const ditto_tensor *out, 
 
 static ditto_status takes_late_batches(struct test_host *host)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_strategy_options late = DITTO_STRATEGY_OPTIONS_INIT;
     struct delay delay = { host->host, 1 };
     ditto_strategy *strategy;
     ditto_dataset *rows, *mapped;
     ditto_iterator *it;
     ditto_value *value;
-    late.timeout_ms = 400;
-    DITTO_TRY(make_host_strategy(host, 2, &late, &strategy));
+    DITTO_TRY(make_host_strategy(host, 2, &OPTIONS(strategy, .timeout_ms = 400), &strategy));
     DITTO_TRY(ditto_dataset_from_range(0, 60, 1, &rows));
     DITTO_TRY(ditto_dataset_map(rows, delay_rows, &delay, NULL, &mapped));
-    options.global_batch = 12;
-    options.num_pipelines = 3;
-    options.shard = DITTO_SHARD_DATA;
     for (int i = 0; i < test_trials(8); i++) {
-        DITTO_TRY(ditto_strategy_iterate(strategy, mapped, &options, &it));
+        DITTO_TRY(ditto_strategy_iterate(
+            strategy, mapped,
+            &OPTIONS(input, .global_batch = 12, .num_pipelines = 3, .shard = DITTO_SHARD_DATA), &it));
         DITTO_TRY(expect(host, ditto_iterator_next(it, &value), DITTO_ERR_TIMED_OUT, ""));
         /* Nothing is left of the failure. */
         DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));

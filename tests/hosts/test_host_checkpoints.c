@@ -80,18 +80,17 @@ static ditto_status save_many(ditto_strategy *strategy, struct program *p)
     ditto_variable *v[2];
     ditto_checkpointer *checkpointer;
     ditto_checkpoint *file;
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpoint_options saving = DITTO_CHECKPOINT_OPTIONS_INIT;
     char folder[200], path[300], *name;
     float found[COUNT];
     int64_t step;
-    options.background = 1;
     (void)path_of(strategy, p, folder, sizeof folder);
     DITTO_TRY(
         program_variable(strategy, "m", DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN, DITTO_F32, COUNT, NULL, &v[0]));
     DITTO_TRY(
         program_variable(strategy, "s", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL, &v[1]));
-    DITTO_TRY(ditto_checkpointer_create(strategy, folder, &options, &checkpointer));
+    DITTO_TRY(
+        ditto_checkpointer_create(strategy, folder, &OPTIONS(checkpointer, .background = 1), &checkpointer));
     for (saving.step = 1; saving.step <= 8; saving.step++) {
         DITTO_TRY(ditto_strategy_run(strategy, change, v));
         DITTO_TRY(ditto_checkpointer_save(checkpointer, &saving));

@@ -173,9 +173,8 @@ static ditto_status reduce_rows(ditto_replica *self, const struct choice *c, uns
     fill(src, rows * ROW, DITTO_F32, id + c->count);
     ditto_slices in = { indices, src, rows, ROW, DITTO_F32 },
                  out = { merged, values, ROWS * n, ROW, DITTO_F32 };
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.flags = c->in_place ? DITTO_SLICES_MERGE : 0;
-    return ditto_all_reduce_slices(self, &in, &out, c->in_place ? DITTO_MEAN : DITTO_SUM, &options);
+    return ditto_all_reduce_slices(self, &in, &out, c->in_place ? DITTO_MEAN : DITTO_SUM,
+                                   &OPTIONS(reduce, .flags = c->in_place ? DITTO_SLICES_MERGE : 0));
 }
 
 /* The calls that are not a collective of one buffer. *received gets the number of bytes of the result. */
@@ -301,11 +300,10 @@ static ditto_status make_calls(ditto_replica *self, void *argument)
 static ditto_status calls_on_host(struct test_host *host)
 {
     struct trial *trial = host->argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.order_blocks = trial->order_blocks;
-    options.caller = trial->caller;
-    DITTO_TRY(make_host_strategy(host, trial->replicas[host->host], &options, &strategy));
+    DITTO_TRY(make_host_strategy(
+        host, trial->replicas[host->host],
+        &OPTIONS(strategy, .order_blocks = trial->order_blocks, .caller = trial->caller), &strategy));
     DITTO_TRY(ditto_strategy_run(strategy, make_calls, trial));
     DITTO_TRY(ditto_strategy_run(strategy, make_calls, trial));
     return ditto_strategy_destroy(strategy);
@@ -342,9 +340,7 @@ static void compare_with_one_host(uint32_t hosts, const uint32_t *replicas, uint
     make_results(&spread.results);
     make_results(&alone.results);
     on_hosts(hosts, delay_us, calls_on_host, &spread);
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.order_blocks = order_blocks;
-    ditto_strategy *strategy = make_strategy(n, &options);
+    ditto_strategy *strategy = make_strategy(n, &OPTIONS(strategy, .order_blocks = order_blocks));
     run_all(strategy, make_calls, &alone, &report);
     run_all(strategy, make_calls, &alone, &report);
     assert_ok(ditto_strategy_destroy(strategy));

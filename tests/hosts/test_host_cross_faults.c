@@ -9,9 +9,7 @@ enum { COUNT = 100, TRIALS = 3 };
 /* A variable, whose values are read and written between the failures. */
 static ditto_status make(struct test_host *host, ditto_strategy **strategy, ditto_variable **v)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.timeout_ms = 20000;
-    DITTO_TRY(make_host_strategy(host, 2, &options, strategy));
+    DITTO_TRY(make_host_strategy(host, 2, &OPTIONS(strategy, .timeout_ms = 20000), strategy));
     return program_variable(*strategy, "v", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL, v);
 }
 
@@ -123,10 +121,8 @@ static ditto_status reduces_otherwise(struct test_host *host, ditto_strategy *st
     ditto_value *results, *reduced;
     bool odd = host->host == 1;
     ditto_result_op request = { .name = odd ? "b" : "a", .op = DITTO_SUM };
-    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
-    options.reduce = &request;
-    options.num_reduce = 1;
-    ditto_status status = ditto_strategy_run_values(strategy, return_name, odd ? "b" : "a", NULL, &options,
+    ditto_status status = ditto_strategy_run_values(strategy, return_name, odd ? "b" : "a", NULL,
+                                                    &OPTIONS(run, .reduce = &request, .num_reduce = 1),
                                                     &results);
     DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the results of a run"));
     DITTO_TRY(works(host, strategy, v));
@@ -222,12 +218,11 @@ static ditto_status refuse(const ditto_tensor *value, size_t first_row, void *us
 static ditto_status cannot_initialize(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
 {
     ditto_variable *w;
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 5 } };
-    options.name = "w";
-    options.initialize = refuse;
-    return expect(host, ditto_variable_create(strategy, &spec, &options, &w), DITTO_ERR_USER,
-                  "no initial value today");
+    return expect(
+        host,
+        ditto_variable_create(strategy, &spec, &OPTIONS(variable, .name = "w", .initialize = refuse), &w),
+        DITTO_ERR_USER, "no initial value today");
 }
 
 static ditto_status fails_on_host_1(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -307,11 +302,9 @@ static ditto_status comes_late(struct test_host *host)
     ditto_strategy *strategy;
     ditto_variable *v;
     float ones[COUNT], found[COUNT];
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.timeout_ms = 2500;
     for (int i = 0; i < COUNT; i++)
         ones[i] = 1;
-    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    DITTO_TRY(make_host_strategy(host, 2, &OPTIONS(strategy, .timeout_ms = 2500), &strategy));
     DITTO_TRY(
         program_variable(strategy, "v", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL, &v));
     if (host->host == 1)
@@ -381,14 +374,12 @@ static ditto_status updates_a_slot(struct test_host *host)
     ditto_strategy *strategy;
     ditto_variable *v, *slot;
     ditto_optimizer *optimizer;
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     static float found[3][MANY];
     DITTO_TRY(make_host_strategy(host, host->host == 0 ? 1 : 3, NULL, &strategy));
     DITTO_TRY(
         program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, MANY, NULL, &v));
-    options.rule = DITTO_RULE_SGD;
-    options.momentum = 0.5;
-    DITTO_TRY(ditto_optimizer_create(&v, 1, &options, &optimizer));
+    DITTO_TRY(ditto_optimizer_create(&v, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .momentum = 0.5),
+                                     &optimizer));
     DITTO_TRY(ditto_optimizer_slot(optimizer, 0, "momentum", &slot));
     for (int i = 0; i < TRIALS; i++) {
         DITTO_TRY(expect(host, ditto_variable_update(slot, add_one_to_all, NULL, NULL, 0, NULL, NULL),

@@ -19,10 +19,8 @@ struct failing {
 static ditto_status fails_and_goes_on(struct test_host *host)
 {
     const struct failing *f = host->argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.timeout_ms = f->timeout_ms;
-    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    DITTO_TRY(make_host_strategy(host, 2, &OPTIONS(strategy, .timeout_ms = f->timeout_ms), &strategy));
     for (int i = 0; i < 3; i++) {
         DITTO_TRY(expect(host, ditto_strategy_run(strategy, f->function, host), f->status, f->text));
         DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
@@ -192,10 +190,8 @@ static void a_late_host_is_named_by_all(void **state)
 
 static ditto_status loses_host_1(struct test_host *host)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.timeout_ms = 300;
-    DITTO_TRY(make_host_strategy(host, 1, &options, &strategy));
+    DITTO_TRY(make_host_strategy(host, 1, &OPTIONS(strategy, .timeout_ms = 300), &strategy));
     DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
     if (host->host == 1)
         local_network_lose(host->network, 1);
@@ -304,9 +300,8 @@ static void hosts_that_leave_are_not_lost(void **state)
 
 static ditto_status creates_with_other_options(struct test_host *host)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy, *second;
-    options.timeout_ms = host->host == 1 ? 5000 : 6000;
+    ditto_strategy_options options = OPTIONS(strategy, .timeout_ms = host->host == 1 ? 5000 : 6000);
     DITTO_TRY(expect(host, make_host_strategy(host, 1, &options, &strategy), DITTO_ERR_INVALID,
                      "timeout_ms is 6000 on host 0, but 5000 on host 1 (node1)"));
     options = (ditto_strategy_options)DITTO_STRATEGY_OPTIONS_INIT;
@@ -343,10 +338,8 @@ static ditto_status makes_others(struct test_host *host)
 {
     static const ditto_strategy_kind kinds[] = { DITTO_CENTRAL_STORAGE, DITTO_ONE_DEVICE,
                                                  DITTO_PARAMETER_SERVER };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    options.cluster = host->cluster;
-    options.num_replicas = 1;
+    ditto_strategy_options options = OPTIONS(strategy, .cluster = host->cluster, .num_replicas = 1);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         DITTO_TRY(expect(host, ditto_strategy_create(kinds[i], &options, &strategy), DITTO_ERR_UNSUPPORTED,
                          "leave options->cluster NULL"));

@@ -48,10 +48,8 @@ static ditto_status make_rows(const ditto_input_context *context, void *user, di
 static ditto_status iterate(ditto_strategy *strategy, struct making *m, uint32_t pipelines, uint32_t flags,
                             ditto_iterator **out)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    options.num_pipelines = pipelines;
-    options.flags = flags;
-    return ditto_strategy_iterate_from_function(strategy, make_rows, m, &options, out);
+    return ditto_strategy_iterate_from_function(
+        strategy, make_rows, m, &OPTIONS(input, .num_pipelines = pipelines, .flags = flags), out);
 }
 
 struct taking {
@@ -171,10 +169,8 @@ static void pipelines_of_different_hosts_end_together(void **state)
 /* The replicas of host 1 leave after one batch, so the others hear of no more steps of its pipeline. */
 static ditto_status leaves_early(struct test_host *host)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.timeout_ms = 500;
-    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    DITTO_TRY(make_host_strategy(host, 2, &OPTIONS(strategy, .timeout_ms = 500), &strategy));
     struct making m = { .host = host, .rows = { 90, 90, 90 }, .other = UINT32_MAX, .fails = UINT32_MAX };
     struct taking t = { .host = host, .leaves = 1 };
     DITTO_TRY(iterate(strategy, &m, 3, DITTO_INPUT_STATIC, &t.iterator));
@@ -279,7 +275,6 @@ static ditto_status fail_on_row_7(const ditto_tensor *in, const ditto_tensor *ou
 /* Of each step of 6 rows, host 0 reads the first two. Row 7 is one of them, in the second step. */
 static ditto_status fails_to_read(struct test_host *host)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_dataset *rows, *mapped, *repeated;
     ditto_iterator *it;
@@ -288,8 +283,7 @@ static ditto_status fails_to_read(struct test_host *host)
     DITTO_TRY(ditto_dataset_from_range(0, 60, 1, &rows));
     DITTO_TRY(ditto_dataset_map(rows, fail_on_row_7, NULL, NULL, &mapped));
     DITTO_TRY(ditto_dataset_repeat(mapped, DITTO_REPEAT_FOREVER, &repeated));
-    options.global_batch = 6;
-    options.shard = DITTO_SHARD_DATA;
+    ditto_input_options options = OPTIONS(input, .global_batch = 6, .shard = DITTO_SHARD_DATA);
     for (options.num_pipelines = 1; options.num_pipelines <= 3; options.num_pipelines += 2) {
         int steps = 0;
         DITTO_TRY(ditto_strategy_iterate(strategy, repeated, &options, &it));
@@ -314,7 +308,6 @@ static void a_row_that_one_host_cannot_read_ends_the_values_of_all(void **state)
 /* Two iterators over equal datasets. Host 2 takes the other one, or gives NULL. */
 static ditto_status saves_another(struct test_host *host)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *its[2];
@@ -323,7 +316,7 @@ static ditto_status saves_another(struct test_host *host)
     size_t bytes;
     DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
     DITTO_TRY(ditto_dataset_from_range(0, 60, 1, &rows));
-    options.global_batch = 6;
+    ditto_input_options options = OPTIONS(input, .global_batch = 6);
     for (int i = 0; i < 2; i++)
         DITTO_TRY(ditto_strategy_iterate(strategy, rows, &options, &its[i]));
     for (int i = 0; i < TRIALS; i++) {

@@ -121,11 +121,9 @@ static ditto_status change_rows(ditto_replica *self, void *argument)
 static ditto_status table(ditto_strategy *strategy, const char *name, ditto_aggregation aggregation,
                           ditto_variable **out)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor initial = { .dtype = DITTO_F32, .rank = 2, .shape = { TABLE_ROWS, TABLE_ROW } };
-    options.name = name;
-    options.aggregation = aggregation;
-    return ditto_variable_create(strategy, &initial, &options, out);
+    return ditto_variable_create(strategy, &initial,
+                                 &OPTIONS(variable, .name = name, .aggregation = aggregation), out);
 }
 
 static ditto_status use_rows(ditto_strategy *strategy, struct program *p)
@@ -213,19 +211,17 @@ static ditto_status use_values(ditto_strategy *strategy, struct program *p)
     double numbers[3] = { 0.1, 0.2, 0.3 }, sum;
     ditto_tensor three = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
     ditto_result_op reduced[] = { { .name = "third", .op = DITTO_SUM } };
-    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
     ditto_variable *v;
     ditto_value *of, *mirrored, *results;
     const ditto_value *third;
-    options.reduce = reduced;
-    options.num_reduce = 1;
     for (int run = 0; run < 3; run++)
         DITTO_TRY(ditto_strategy_run(strategy, merge_and_return, p));
     DITTO_TRY(program_variable(strategy, "v", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F64, 3, NULL, &v));
     DITTO_TRY(ditto_variable_value(v, &of));
     DITTO_TRY(ditto_strategy_broadcast_to(strategy, &three, (ditto_destination){ .of = of }, &mirrored));
     DITTO_TRY(note_gathered(strategy, p, mirrored));
-    DITTO_TRY(ditto_strategy_run_values(strategy, return_two, NULL, NULL, &options, &results));
+    DITTO_TRY(ditto_strategy_run_values(strategy, return_two, NULL, NULL,
+                                        &OPTIONS(run, .reduce = reduced, .num_reduce = 1), &results));
     DITTO_TRY(ditto_value_member(results, "third", &third));
     DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_MEAN, third, &sum));
     note_cross(strategy, p, &sum, sizeof sum);
@@ -268,11 +264,8 @@ static ditto_status train(ditto_replica *self, void *argument)
                 gradient[i] += x[r * FEATURES + (uint64_t)i] - ((const float *)weights)[i];
         note(t->program, id, x, batch.rows * FEATURES * sizeof *x);
         ditto_tensor g = { .data = gradient, .dtype = DITTO_F32, .rank = 1, .shape = { FEATURES } };
-        ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
         double norm;
-        options.learning_rate = 0.1;
-        options.norm = &norm;
-        DITTO_TRY(ditto_apply(self, t->optimizer, &g, &options));
+        DITTO_TRY(ditto_apply(self, t->optimizer, &g, &OPTIONS(apply, .learning_rate = 0.1, .norm = &norm)));
         note(t->program, id, &norm, sizeof norm);
     }
     return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
@@ -299,17 +292,12 @@ static ditto_status use_input(ditto_strategy *strategy, struct program *p)
     ditto_variable *slot;
     float found[FEATURES];
     DITTO_TRY(ditto_dataset_from_arrays(&data, 1, &from));
-    ditto_shuffle_options shuffling = DITTO_SHUFFLE_OPTIONS_INIT;
-    shuffling.seed = 5;
-    DITTO_TRY(ditto_dataset_shuffle(from, &shuffling, &shuffled));
+    DITTO_TRY(ditto_dataset_shuffle(from, &OPTIONS(shuffle, .seed = 5), &shuffled));
     DITTO_TRY(ditto_dataset_batch(shuffled, BATCH, 0, &batched));
     DITTO_TRY(program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN, DITTO_F32, FEATURES, NULL,
                                &t.weights));
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
-    options.rule = DITTO_RULE_SGD;
-    options.momentum = 0.9;
-    options.op = DITTO_MEAN;
-    options.clip_norm = 1.5;
+    ditto_optimizer_options options = OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .momentum = 0.9,
+                                              .op = DITTO_MEAN, .clip_norm = 1.5);
     DITTO_TRY(ditto_optimizer_create(&t.weights, 1, &options, &t.optimizer));
     for (int pass = 0; pass < 3; pass++) {
         DITTO_TRY(ditto_strategy_iterate(strategy, batched, NULL, &t.iterator));

@@ -61,11 +61,9 @@ static ditto_status update_in_run(ditto_replica *self, void *argument)
 static ditto_status use_updates(ditto_strategy *strategy, struct program *p)
 {
     struct updates u = { .program = p };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
-    options.name = "each";
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    options.copies = DITTO_COPIES_PER_REPLICA;
+    ditto_variable_options options = OPTIONS(variable, .name = "each", .aggregation = DITTO_AGGREGATE_SUM,
+                                             .copies = DITTO_COPIES_PER_REPLICA);
     DITTO_TRY(program_variable(strategy, "shared", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT,
                                NULL, &u.shared));
     DITTO_TRY(ditto_variable_create(strategy, &spec, &options, &u.each));
@@ -145,13 +143,11 @@ static ditto_status apply(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     float gradient[2 * COUNT];
     double norm;
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     for (int i = 0; i < 2 * COUNT; i++)
         gradient[i] = 1.0f / (float)(2 + i + (int)id * 3);
     ditto_tensor g[2] = { { .data = gradient, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } },
                           { .data = gradient + COUNT, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } } };
-    options.learning_rate = 0.1;
-    options.norm = &norm;
+    ditto_apply_options options = OPTIONS(apply, .learning_rate = 0.1, .norm = &norm);
     for (int i = 0; i < 3; i++) {
         DITTO_TRY(ditto_apply(self, u->optimizer, g, &options));
         note(u->program, id, &norm, sizeof norm);
@@ -162,15 +158,13 @@ static ditto_status apply(ditto_replica *self, void *argument)
 static ditto_status use_norm(ditto_strategy *strategy, struct program *p)
 {
     struct updates u = { .program = p };
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     DITTO_TRY(program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL,
                                &u.shared));
     DITTO_TRY(program_variable(strategy, "b", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL,
                                &u.each));
-    options.rule = DITTO_RULE_SGD;
-    options.op = DITTO_SUM;
     ditto_variable *both[] = { u.shared, u.each };
-    DITTO_TRY(ditto_optimizer_create(both, 2, &options, &u.optimizer));
+    DITTO_TRY(ditto_optimizer_create(both, 2, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .op = DITTO_SUM),
+                                     &u.optimizer));
     DITTO_TRY(ditto_strategy_run(strategy, apply, &u));
     DITTO_TRY(ditto_optimizer_destroy(u.optimizer));
     DITTO_TRY(ditto_variable_destroy(u.each));

@@ -39,12 +39,10 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 static void *make(void *argument)
 {
     struct maker *m = argument;
-    ditto_cluster_options options = DITTO_CLUSTER_OPTIONS_INIT;
     ditto_wire wire;
     local_network_wire(m->network, m->host, &wire);
-    options.name = "node";
-    options.timeout_ms = 20000;
-    options.life_line = m->life_line;
+    ditto_cluster_options options = OPTIONS(cluster, .name = "node", .timeout_ms = 20000,
+                                            .life_line = m->life_line);
     lacks_memory = m->lacks_memory;
     m->status = ditto_cluster_create(&wire, &options, &m->cluster);
     snprintf(m->message, sizeof m->message, "%s", ditto_last_error()->message);

@@ -17,11 +17,9 @@ static ditto_status variable(ditto_strategy *strategy, const char *name,
                              ditto_synchronization synchronization, ditto_aggregation aggregation,
                              size_t count, ditto_variable **out)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor initial = { .dtype = DITTO_F64, .rank = 1, .shape = { count } };
-    options.name = name;
-    options.synchronization = synchronization;
-    options.aggregation = aggregation;
+    ditto_variable_options options = OPTIONS(variable, .name = name, .synchronization = synchronization,
+                                             .aggregation = aggregation);
     return ditto_variable_create(strategy, &initial, &options, out);
 }
 
@@ -46,9 +44,8 @@ static ditto_status each_replica(ditto_replica *self, void *argument)
     int64_t indices[ROWS];
     double merged[ROWS];
     ditto_slices all = { indices, merged, ROWS, 1, DITTO_F64 };
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.flags = DITTO_SLICES_MERGE;
-    DITTO_TRY(ditto_all_reduce_slices(self, &slices, &all, DITTO_SUM, &options));
+    DITTO_TRY(ditto_all_reduce_slices(self, &slices, &all, DITTO_SUM,
+                                      &OPTIONS(reduce, .flags = DITTO_SLICES_MERGE)));
     EXPECT(report, all.rows == ROWS && merged[0] == (ALL + ROWS - 1) / ROWS);
     return DITTO_OK;
 }

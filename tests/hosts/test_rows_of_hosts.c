@@ -53,11 +53,9 @@ static void close_rows(void *user, void *position)
 
 static ditto_status generate(struct source *s, ditto_dataset **out)
 {
-    ditto_generator g = DITTO_GENERATOR_INIT;
-    g.user = s;
-    g.open = open_rows;
-    g.next = next_row;
-    g.close = close_rows;
+    ditto_generator g = {
+        .struct_size = sizeof g, .user = s, .open = open_rows, .next = next_row, .close = close_rows
+    };
     return ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, out);
 }
 
@@ -104,10 +102,8 @@ static ditto_status take_steps(ditto_strategy *strategy, ditto_iterator *it, uin
 static ditto_status iterate(ditto_strategy *strategy, ditto_dataset *rows, uint32_t pipelines,
                             ditto_iterator **out)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    options.global_batch = BATCH;
-    options.num_pipelines = pipelines;
-    options.shard = pipelines > 1 ? DITTO_SHARD_DATA : DITTO_SHARD_DEFAULT;
+    ditto_input_options options = OPTIONS(input, .global_batch = BATCH, .num_pipelines = pipelines,
+                                          .shard = pipelines > 1 ? DITTO_SHARD_DATA : DITTO_SHARD_DEFAULT);
     return ditto_strategy_iterate(strategy, rows, &options, out);
 }
 

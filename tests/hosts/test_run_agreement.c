@@ -11,9 +11,7 @@ enum { RUNS = 200 };
 static ditto_status make(struct test_host *host, uint32_t replicas, ditto_switch agreement,
                          ditto_strategy **out)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.run_agreement = agreement;
-    return make_host_strategy(host, replicas, &options, out);
+    return make_host_strategy(host, replicas, &OPTIONS(strategy, .run_agreement = agreement), out);
 }
 
 static ditto_status does_nothing(ditto_replica *self, void *argument)
@@ -194,12 +192,10 @@ static ditto_status merges(ditto_replica *self, void *argument)
 static ditto_status hides_an_error(struct test_host *host)
 {
     struct merging m = { .host = host };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor initial = { .dtype = DITTO_F64, .rank = 1, .shape = { 1 } };
     ditto_strategy *strategy;
-    options.name = "x";
     DITTO_TRY(make(host, 2, DITTO_SWITCH_OFF, &strategy));
-    DITTO_TRY(ditto_variable_create(strategy, &initial, &options, &m.v));
+    DITTO_TRY(ditto_variable_create(strategy, &initial, &OPTIONS(variable, .name = "x"), &m.v));
     for (int i = 0; i < test_trials(5); i++) {
         DITTO_TRY(expect(host, ditto_strategy_run(strategy, merges, &m), DITTO_ERR_DIVERGED, "x"));
         DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));

@@ -25,8 +25,7 @@ struct on_host {
 static ditto_status make(struct test_host *host, uint32_t timeout_ms, ditto_strategy **out)
 {
     const struct shared *shared = host->argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.caller = shared->caller;
+    ditto_strategy_options options = OPTIONS(strategy, .caller = shared->caller);
     if (timeout_ms != 0)
         options.timeout_ms = timeout_ms;
     return make_host_strategy(host, shared->replicas, &options, out);
@@ -227,9 +226,7 @@ static ditto_status late_host(ditto_replica *self, void *argument)
         atomic_fetch_add(&on->shared->begun, 1);
     while (atomic_load(&on->shared->begun) < on->shared->replicas)
         usleep(1000);
-    ditto_reduce_options patient = DITTO_REDUCE_OPTIONS_INIT;
-    patient.timeout_ms = 60000;
-    DITTO_TRY(ditto_wait(self, &pending, &patient));
+    DITTO_TRY(ditto_wait(self, &pending, &OPTIONS(reduce, .timeout_ms = 60000)));
     EXPECT(on->host->report, out == (int32_t)ditto_num_replicas(self));
     return DITTO_OK;
 }
@@ -261,9 +258,8 @@ static ditto_status host_1_is_late(ditto_replica *self, void *argument)
     if (on->host->host == 1)
         await(&on->shared->done[0]);
     DITTO_TRY(ditto_all_reduce_start(self, &in, &out, 1, DITTO_I32, DITTO_SUM, NULL, &pending));
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.timeout_ms = 50 + 10 * ditto_replica_id(self);
-    ditto_status status = ditto_wait(self, &pending, &options);
+    ditto_status status = ditto_wait(self, &pending,
+                                     &OPTIONS(reduce, .timeout_ms = 50 + 10 * ditto_replica_id(self)));
     if (on->host->host == 0)
         atomic_fetch_add(&on->shared->timed_out, status == DITTO_ERR_TIMED_OUT);
     atomic_store(&on->shared->done[on->host->host], true);
@@ -313,9 +309,8 @@ static ditto_status run_is_over(struct test_host *host)
 {
     struct on_host on = { host, host->argument };
     ditto_strategy *strategy;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.caller = on.shared->caller;
-    options.run_timeout_ms = host->host == 0 ? 200 : 60000;
+    ditto_strategy_options options = OPTIONS(strategy, .caller = on.shared->caller,
+                                             .run_timeout_ms = host->host == 0 ? 200 : 60000);
     DITTO_TRY(make_host_strategy(host, on.shared->replicas, &options, &strategy));
     DITTO_TRY(expect(host, ditto_strategy_run(strategy, host_1_never_starts, &on), DITTO_ERR_TIMED_OUT,
                      "run_timeout_ms = 200 passed"));
@@ -339,9 +334,7 @@ static ditto_status driver_computes(ditto_replica *self, void *argument)
         await(done);
         return ditto_wait(self, &pending, NULL);
     }
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.timeout_ms = 50;
-    ditto_status status = ditto_wait(self, &pending, &options);
+    ditto_status status = ditto_wait(self, &pending, &OPTIONS(reduce, .timeout_ms = 50));
     EXPECT(on->host->report, status == DITTO_ERR_TIMED_OUT);
     EXPECT(on->host->report,
            strstr(ditto_last_error()->message, ", which exchanges messages with other hosts") != NULL);

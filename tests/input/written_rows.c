@@ -56,10 +56,8 @@ ditto_status whole_batches_of(ditto_dataset *input, uint64_t count, ditto_datase
 
 ditto_status shuffle_by(ditto_dataset *input, uint64_t buffer, ditto_dataset **out)
 {
-    ditto_shuffle_options how = DITTO_SHUFFLE_OPTIONS_INIT;
-    how.seed = buffer * 7 + 1;
-    how.buffer_rows = buffer;
-    return ditto_dataset_shuffle(input, &how, out);
+    return ditto_dataset_shuffle(input, &OPTIONS(shuffle, .seed = buffer * 7 + 1, .buffer_rows = buffer),
+                                 out);
 }
 
 static ditto_status is_no_multiple(const ditto_tensor *row, void *user, int *keep)
@@ -84,9 +82,7 @@ static ditto_status make_noise(const ditto_tensor *in, const ditto_tensor *out, 
 
 ditto_status add_noise(ditto_dataset *input, uint64_t seed, ditto_dataset **out)
 {
-    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
-    options.seed = seed;
-    return ditto_dataset_map(input, make_noise, NULL, &options, out);
+    return ditto_dataset_map(input, make_noise, NULL, &OPTIONS(map, .seed = seed), out);
 }
 
 /* -- a generator -- */
@@ -127,13 +123,13 @@ static ditto_status count_restore(void *user, void *position, const void *bytes,
 
 ditto_status counted_up_to(uint64_t count, bool can_be_saved, ditto_dataset **out)
 {
-    ditto_generator g = DITTO_GENERATOR_INIT;
-    g.user = (void *)(uintptr_t)count;
-    g.open = count_open;
-    g.next = count_next;
-    g.close = count_close;
-    g.save = can_be_saved ? count_save : NULL;
-    g.restore = can_be_saved ? count_restore : NULL;
+    ditto_generator g = { .struct_size = sizeof g,
+                          .user = (void *)(uintptr_t)count,
+                          .open = count_open,
+                          .next = count_next,
+                          .close = count_close,
+                          .save = can_be_saved ? count_save : NULL,
+                          .restore = can_be_saved ? count_restore : NULL };
     return ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, out);
 }
 

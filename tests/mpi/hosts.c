@@ -105,14 +105,16 @@ static ditto_status run(uint32_t n, struct program *p)
 {
     ditto_cluster *cluster;
     ditto_strategy *strategy;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     DITTO_TRY(ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster));
     ditto_cluster_properties on = DITTO_CLUSTER_PROPERTIES_INIT;
     DITTO_TRY(ditto_cluster_info(cluster, &on));
     p->host = on.host;
-    options.cluster = cluster;
-    options.num_replicas = ditto_cluster_share(cluster, n);
-    options.timeout_ms = strcmp(p->fault, "late") == 0 || strcmp(p->fault, "stop") == 0 ? 1000 : 20000;
+    ditto_strategy_options options = {
+        .struct_size = sizeof options,
+        .cluster = cluster,
+        .num_replicas = ditto_cluster_share(cluster, n),
+        .timeout_ms = strcmp(p->fault, "late") == 0 || strcmp(p->fault, "stop") == 0 ? 1000 : 20000
+    };
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     ditto_status status = ditto_strategy_run(strategy, collectives, p);
     if (status != DITTO_OK && p->fault[0] != '\0') {

@@ -81,16 +81,13 @@ static void prepare(ditto_strategy *s, struct look *l)
     static float rows[4096][16];
     ditto_tensor array = { .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { 4096, 16 } };
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 100000 } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *dataset;
-    options.aggregation = DITTO_AGGREGATE_SUM;
+    ditto_variable_options options = OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM);
     assert_ok(ditto_variable_create(s, &spec, &options, &l->mirrored));
     options.synchronization = DITTO_ON_READ;
     assert_ok(ditto_variable_create(s, &spec, &options, &l->local));
     assert_ok(ditto_dataset_from_arrays(&array, 1, &dataset));
-    input.global_batch = 2048;
-    assert_ok(ditto_strategy_iterate(s, dataset, &input, &l->iterator));
+    assert_ok(ditto_strategy_iterate(s, dataset, &OPTIONS(input, .global_batch = 2048), &l->iterator));
     assert_ok(ditto_dataset_destroy(dataset));
 }
 
@@ -129,12 +126,9 @@ static void everything_of_a_replica_is_on_its_node(void **state)
     for (uint32_t n = 1; n <= 8; n *= 2)
         for (int policy = DITTO_PLACEMENT_SPREAD; policy <= DITTO_PLACEMENT_COMPACT; policy++) {
             struct look *l = calloc(1, sizeof *l);
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
-            placing.num_replicas = n;
-            placing.policy = (ditto_placement_policy)policy;
-            options.placement_options = &placing;
-            ditto_strategy *s = make_strategy(n, &options);
+            ditto_placement_options placing = OPTIONS(placement, .num_replicas = n,
+                                                      .policy = (ditto_placement_policy)policy);
+            ditto_strategy *s = make_strategy(n, &OPTIONS(strategy, .placement_options = &placing));
             prepare(s, l);
             run_all(s, look_around, l, &l->report);
             printf("  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  "
@@ -234,13 +228,11 @@ static void queues_are_on_their_replicas_nodes(void **state)
     for (uint32_t n = 1; n <= 4; n *= 2)
         for (uint32_t pipelines = 1; pipelines <= n; pipelines += n > 1 ? n - 1 : 1) {
             ditto_strategy *s = make_strategy(n, NULL);
-            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             ditto_dataset *d;
             ditto_iterator *it;
             assert_ok(ditto_dataset_from_arrays(&array, 1, &d));
-            options.global_batch = 64ull * n;
-            options.num_pipelines = pipelines;
-            options.shard = DITTO_SHARD_OFF;
+            ditto_input_options options = OPTIONS(input, .global_batch = 64ull * n,
+                                                  .num_pipelines = pipelines, .shard = DITTO_SHARD_OFF);
             assert_ok(ditto_strategy_iterate(s, d, &options, &it));
             assert_ok(ditto_strategy_run(s, take_some, it));
             printf("  %u replicas, %u pipelines: replica, its node, node of the slot, node of its payload\n",
@@ -308,14 +300,12 @@ static ditto_status check_rows(ditto_replica *self, void *argument)
 static void exactly_the_rows_before_an_error_arrive_on_every_node(void **state)
 {
     ditto_strategy *s = make_strategy(ERROR_REPLICAS, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct until_error u = { 0 };
     ditto_dataset *range, *d;
-    options.global_batch = ERROR_REPLICAS;
-    options.num_producers = ERROR_REPLICAS;
     assert_ok(ditto_dataset_from_range(0, 100, 1, &range));
     assert_ok(ditto_dataset_map(range, fail_early, NULL, NULL, &d));
-    assert_ok(ditto_strategy_iterate(s, d, &options, &u.iterator));
+    assert_ok(ditto_strategy_iterate(
+        s, d, &OPTIONS(input, .global_batch = ERROR_REPLICAS, .num_producers = ERROR_REPLICAS), &u.iterator));
     run_all(s, check_rows, &u, &u.report);
     for (int r = 0; r < ERROR_REPLICAS; r++)
         assert_int_equal(u.rows[r], BAD_ROW / ERROR_REPLICAS);
@@ -427,10 +417,8 @@ static void devices_are_on_their_pus_and_blocks_on_their_nodes(void **state)
                                         DITTO_SPAN_LLC };
     for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++) {
         struct wide *w = calloc(1, sizeof *w);
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_strategy *s;
-        options.span = spans[k];
-        assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
+        assert_ok(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .span = spans[k]), &s));
         run_all(s, use_devices, w, &w->report);
         const ditto_placement *p = properties_of_strategy(s).placement;
         for (uint32_t r = 0; r < ditto_placement_num_replicas(p); r++) {
@@ -477,12 +465,10 @@ static ditto_status look_at_own_memory(ditto_replica *self, void *argument)
 static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **state)
 {
     struct leader leader = { .node = -1 };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    options.span = DITTO_SPAN_MACHINE;
-    options.helpers = DITTO_SWITCH_OFF;
-    options.caller = DITTO_CALLER_WAITS;
+    ditto_strategy_options options = OPTIONS(strategy, .span = DITTO_SPAN_MACHINE,
+                                             .helpers = DITTO_SWITCH_OFF, .caller = DITTO_CALLER_WAITS);
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     assert_ok(ditto_strategy_replica_info(s, 0, 0, &info));
     leader.node = memory_node_of_cpu((int)info.planned.pu.number);

@@ -78,10 +78,8 @@ static void shared_copies_are_updated_with_the_arguments_of_replica_0(void **sta
 {
     ditto_strategy *s = make_strategy(8, NULL);
     ditto_tensor spec = { .dtype = DITTO_F32 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    assert_ok(ditto_variable_create(s, &spec, &options, &v));
+    assert_ok(ditto_variable_create(s, &spec, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM), &v));
     assert_ok(ditto_strategy_run(s, update_shared, v));
     for (uint32_t i = 0; i < 8; i++) {
         const void *copy;
@@ -114,12 +112,10 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 1000 } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     struct report report = { 0 };
     ditto_variable *v;
     const void *component[8];
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    assert_ok(ditto_variable_create(s, &spec, &options, &v));
+    assert_ok(ditto_variable_create(s, &spec, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM), &v));
     run_all(s, add_one, v, &report);
     for (uint32_t i = 0; i < 8; i++)
         assert_ok(component_of(v, i, &component[i]));
@@ -185,13 +181,13 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
 static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { 9, 4096 } };
     ditto_variable *v[3];
     uint32_t devices[64], count = nodes_of_parameters(s, devices, 64), most = 0, least = UINT32_MAX;
-    options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 3, 0 };
     for (int k = 0; k < 3; k++)
-        assert_ok(ditto_variable_create(s, &spec, &options, &v[k]));
+        assert_ok(ditto_variable_create(
+            s, &spec, &OPTIONS(variable, .partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 3, 0 }),
+            &v[k]));
     for (uint32_t d = 0; d < count; d++) {
         uint32_t here = 0;
         for (int k = 0; k < 3; k++)
@@ -266,21 +262,16 @@ static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer 
 
 static void train(size_t hierarchical_bytes, float *out)
 {
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options sharded = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { ROWS, 2 } };
     struct applying a = { .optimizer = NULL };
-    tuning.hierarchical_bytes = hierarchical_bytes;
-    options.tuning = &tuning;
-    ditto_strategy *s = make_strategy(8, &options);
-    sharded.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 5, 0 };
+    ditto_tuning tuning = { .struct_size = sizeof tuning, .hierarchical_bytes = hierarchical_bytes };
+    ditto_strategy *s = make_strategy(8, &OPTIONS(strategy, .tuning = &tuning));
     assert_ok(ditto_variable_create(s, &spec, NULL, &a.v[0]));
-    assert_ok(ditto_variable_create(s, &spec, &sharded, &a.v[1]));
-    rule.rule = DITTO_RULE_SGD;
-    rule.momentum = 0.9;
-    assert_ok(ditto_optimizer_create(a.v, 2, &rule, &a.optimizer));
+    assert_ok(ditto_variable_create(
+        s, &spec, &OPTIONS(variable, .partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 5, 0 }),
+        &a.v[1]));
+    assert_ok(ditto_optimizer_create(a.v, 2, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .momentum = 0.9),
+                                     &a.optimizer));
     expect_shards_on_nodes_in_turn(s, a.v[1]);
     expect_slots_near_their_updaters(s, a.optimizer);
     run_all(s, apply_gradients, &a, &a.report);

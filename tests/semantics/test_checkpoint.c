@@ -33,16 +33,13 @@ static const struct kind {
 
 static ditto_variable *make(ditto_strategy *s, const struct kind *k)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor initial = { .dtype = k->dtype, .rank = k->rank };
     ditto_variable *v;
     memcpy(initial.shape, k->shape, k->rank * sizeof *k->shape);
-    options.name = k->name;
-    options.synchronization = k->synchronization;
-    options.aggregation = k->aggregation;
-    options.partitioner = (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED
-                                                              : DITTO_PARTITION_DEFAULT,
-                                               k->shards, 0 };
+    ditto_variable_options options = OPTIONS(
+        variable, .name = k->name, .synchronization = k->synchronization, .aggregation = k->aggregation,
+        .partitioner = (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED : DITTO_PARTITION_DEFAULT,
+                                            k->shards, 0 });
     assert_ok(ditto_variable_create(s, &initial, &options, &v));
     return v;
 }
@@ -175,17 +172,15 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
 {
     ditto_variable *v[KINDS];
     ditto_checkpoint *file;
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     const ditto_attribute attributes[] = { { "run", DITTO_ATTRIBUTE_TEXT, "first", 0, 0 },
                                            { "seed", DITTO_ATTRIBUTE_INTEGER, NULL, -7, 0 },
                                            { "rate", DITTO_ATTRIBUTE_REAL, NULL, 0, 0.1 } };
     ditto_strategy *s = make_strategy(3, NULL);
     make_all(s, v);
     assign_all(v, 1);
-    options.step = 41;
-    options.attributes = attributes;
-    options.num_attributes = 3;
-    assert_ok(ditto_checkpoint_save(s, own_path("entries.h5"), &options));
+    assert_ok(ditto_checkpoint_save(
+        s, own_path("entries.h5"),
+        &OPTIONS(checkpoint, .step = 41, .attributes = attributes, .num_attributes = 3)));
     if (is_first(s)) {
         assert_ok(ditto_checkpoint_open(NULL, own_path("entries.h5"), &file));
         check_entries(file);
@@ -341,7 +336,6 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     char names[400];
     size_t count;
     ditto_tensor transposed = { .dtype = DITTO_F32, .rank = 2, .shape = { 7, 300 } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *bad;
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
@@ -351,7 +345,7 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     s = make_strategy(3, NULL);
     assert_ok(ditto_checkpoint_restore(s, own_path("held.h5"), NULL, &found));
     assert_int_equal(found.num_held, KINDS);
-    options.name = kinds[0].name;
+    ditto_variable_options options = OPTIONS(variable, .name = kinds[0].name);
     assert_status(ditto_variable_create(s, &transposed, &options, &bad), DITTO_ERR_SHAPE);
     assert_message("\"weights\" is f32 [7, 300], but the value that was restored for it is f32 [300, 7]");
     transposed.dtype = DITTO_F64;
@@ -433,8 +427,6 @@ static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored
 static void rule_8_14_data_is_not_restored_to_a_variable_of_its_name(void **state)
 {
     ditto_variable *v[KINDS];
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-    ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT;
     ditto_restore_status found;
     double table[17] = { 1, 2, 3 };
     ditto_checkpoint_data data = {
@@ -444,9 +436,8 @@ static void rule_8_14_data_is_not_restored_to_a_variable_of_its_name(void **stat
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     assign_all(v, 6);
-    options.data = &data;
-    options.num_data = 1;
-    assert_ok(ditto_checkpoint_save(s, own_path("fit.h5"), &options));
+    assert_ok(
+        ditto_checkpoint_save(s, own_path("fit.h5"), &OPTIONS(checkpoint, .data = &data, .num_data = 1)));
     other.name = data.name;
     ditto_variable *more = make(s, &other);
     fill(&other, 17, 2, table);
@@ -457,8 +448,7 @@ static void rule_8_14_data_is_not_restored_to_a_variable_of_its_name(void **stat
     for (int i = 0; i < KINDS; i++)
         check(v[i], &kinds[i], 2);
     check(more, &other, 2);
-    partial.partial = 1;
-    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
+    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &OPTIONS(restore, .partial = 1), &found));
     assert_int_equal(found.num_restored, KINDS);
     assert_int_equal(found.num_missing, 1);
     assert_int_equal(found.num_held, 0);
@@ -472,7 +462,6 @@ static void rule_8_14_data_is_not_restored_to_a_variable_of_its_name(void **stat
 static void rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_others(void **state)
 {
     ditto_variable *v[KINDS], *twins[2];
-    ditto_restore_options chosen = DITTO_RESTORE_OPTIONS_INIT;
     ditto_restore_status found;
     struct kind other = kinds[1];
     ditto_strategy *s = make_strategy(2, NULL);
@@ -484,9 +473,8 @@ static void rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_othe
     twins[0] = make(s, &other);
     twins[1] = make(s, &other);
     restore_nothing(s, v, 2, DITTO_ERR_NOT_FOUND, "does not have \"twin\", \"twin\"");
-    chosen.variables = v;
-    chosen.num_variables = KINDS;
-    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &chosen, &found));
+    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"),
+                                       &OPTIONS(restore, .variables = v, .num_variables = KINDS), &found));
     assert_int_equal(found.num_restored, KINDS);
     for (int i = 0; i < KINDS; i++)
         check(v[i], &kinds[i], 6);
@@ -505,14 +493,12 @@ static void rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_othe
 
 static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int background)
 {
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_checkpointer *c;
     char path[200];
     int64_t step;
-    options.keep = 3;
-    options.background = background;
-    options.prefix = background ? "behind" : "now";
+    ditto_checkpointer_options options = OPTIONS(checkpointer, .keep = 3, .background = background,
+                                                 .prefix = background ? "behind" : "now");
     assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
     assert_status(ditto_checkpoint_latest(NULL, own_folder, options.prefix, path, sizeof path, NULL, &step),
                   DITTO_ERR_NOT_FOUND);
@@ -547,7 +533,6 @@ static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int backgrou
 static void the_newest_checkpoints_of_a_folder_are_kept(void **state)
 {
     ditto_variable *v[KINDS];
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpointer *c;
     remove_own_folder(NULL);
     assert_int_equal(mkdir(own_folder, 0700), 0);
@@ -555,14 +540,13 @@ static void the_newest_checkpoints_of_a_folder_are_kept(void **state)
     make_all(s, v);
     save_steps(s, v, 0);
     save_steps(s, v, 1);
-    options.prefix = "a/b";
+    ditto_checkpointer_options options = OPTIONS(checkpointer, .prefix = "a/b");
     assert_status(ditto_checkpointer_create(s, own_folder, &options, &c), DITTO_ERR_INVALID);
     assert_status(ditto_checkpointer_create(s, "/proc/none/here", NULL, &c), DITTO_ERR_IO);
-    ditto_checkpoint_options back = DITTO_CHECKPOINT_OPTIONS_INIT;
     options.prefix = "back";
     options.keep = 1;
     assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
-    back.step = 500;
+    ditto_checkpoint_options back = OPTIONS(checkpoint, .step = 500);
     assert_ok(ditto_checkpointer_save(c, &back));
     back.step = 50; /* the file that was just saved is kept, although its step is lower */
     assert_ok(ditto_checkpointer_save(c, &back));
@@ -608,13 +592,9 @@ static ditto_status step(ditto_replica *self, void *argument)
 
 static void begin(ditto_strategy *s, struct training *t)
 {
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ROWS } };
-    options.name = "w";
-    o.rule = DITTO_RULE_ADAM;
-    assert_ok(ditto_variable_create(s, &zeros, &options, &t->w));
-    assert_ok(ditto_optimizer_create(&t->w, 1, &o, &t->optimizer));
+    assert_ok(ditto_variable_create(s, &zeros, &OPTIONS(variable, .name = "w"), &t->w));
+    assert_ok(ditto_optimizer_create(&t->w, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM), &t->optimizer));
 }
 
 static void end(ditto_strategy *s, struct training *t)
@@ -695,18 +675,15 @@ static int check_error(ditto_status status, const char *function, const char *fi
 
 static void an_error_of_a_background_save_names_the_call_that_returns_it(void **state)
 {
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
-    ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_variable *v = make(s, &kinds[0]);
     ditto_checkpointer *c;
     int wrong = 0;
     char folder[200];
     snprintf(folder, sizeof folder, "%s", own_path("taken_away"));
-    options.background = 1;
-    assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
+    assert_ok(ditto_checkpointer_create(s, folder, &OPTIONS(checkpointer, .background = 1), &c));
     assert_int_equal(rmdir(folder), is_first(s) ? 0 : -1);
-    what.step = 1;
+    ditto_checkpoint_options what = OPTIONS(checkpoint, .step = 1);
     assert_ok(ditto_checkpointer_save(c, &what)); /* its thread fails, because the folder is removed */
     wrong |= check_error(ditto_checkpointer_wait(c), "ditto_checkpointer_wait", "checkpoint-1.h5");
     what.step = 2;

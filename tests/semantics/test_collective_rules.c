@@ -95,10 +95,9 @@ static void rule_6_2_variables_give_their_own_component_or_their_value(void **st
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         double seven = 7;
         ditto_tensor initial = { .data = &seven, .dtype = DITTO_F64 };
-        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
         assert_ok(ditto_variable_create(strategy, &initial, NULL, &t.mirrored));
-        options.synchronization = DITTO_ON_READ;
-        assert_ok(ditto_variable_create(strategy, &initial, &options, &t.local));
+        assert_ok(ditto_variable_create(strategy, &initial,
+                                        &OPTIONS(variable, .synchronization = DITTO_ON_READ), &t.local));
         run_all(strategy, reduce_variables, &t, &t.report);
         assert_ok(ditto_variable_destroy(t.mirrored));
         assert_ok(ditto_variable_destroy(t.local));
@@ -119,10 +118,8 @@ static ditto_status reduce_with_options(ditto_replica *self, void *argument)
         list[i] = (ditto_list_item){ a + at, plain + at, sizes[i], DITTO_F32 };
     MUST(ditto_all_reduce_list(self, list, 4, DITTO_SUM, NULL));
     for (int which = 0; which <= DITTO_IMPLEMENTATION_HIERARCHICAL; which++) { /* the result never changes */
-        ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-        options.bytes_per_pack = 200;
-        options.timeout_ms = 60000;
-        options.implementation = (ditto_implementation)which;
+        ditto_reduce_options options = OPTIONS(reduce, .bytes_per_pack = 200, .timeout_ms = 60000,
+                                               .implementation = (ditto_implementation)which);
         memset(packed, 0, sizeof packed);
         at = 0;
         for (int i = 0; i < 4; at += sizes[i++])
@@ -130,9 +127,8 @@ static ditto_status reduce_with_options(ditto_replica *self, void *argument)
         MUST(ditto_all_reduce_list(self, list, 4, DITTO_SUM, &options));
         EXPECT(&t->report, memcmp(plain, packed, at * sizeof *plain) == 0);
     }
-    ditto_reduce_options unknown = DITTO_REDUCE_OPTIONS_INIT;
-    unknown.implementation = (ditto_implementation)9;
-    EXPECT(&t->report, ditto_barrier(self, &unknown) == DITTO_ERR_RANGE);
+    EXPECT(&t->report, ditto_barrier(self, &OPTIONS(reduce, .implementation = (ditto_implementation)9)) ==
+                           DITTO_ERR_RANGE);
     return DITTO_OK;
 }
 

@@ -194,11 +194,10 @@ static void rule_2_1_the_function_is_called_once_per_replica_at_the_same_time(vo
     for (size_t k = 0; k < replica_counts_length; k++)
         for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++) {
             static struct once o;
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
             uint32_t n = replica_counts[k];
             memset(&o, 0, sizeof o);
-            options.caller = (ditto_caller)caller;
-            ditto_strategy *s = o.strategy = make_strategy(n, &options);
+            ditto_strategy *s = o.strategy = make_strategy(
+                n, &OPTIONS(strategy, .caller = (ditto_caller)caller));
             uint32_t first = first_local(s);
             assert_int_equal(ditto_strategy_num_replicas(s), n);
             run_all(s, count_call, &o, &o.report);
@@ -322,11 +321,8 @@ static ditto_status look_at_thread(ditto_replica *self, void *argument)
 static void threads_of_replicas_are_pinned_and_named_and_block_signals(void **state)
 {
     struct threads t = { 0 };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.thread_start = on_start;
-    options.thread_stop = on_stop;
-    options.thread_user = &t;
-    options.stack_bytes = (size_t)1 << 20;
+    ditto_strategy_options options = OPTIONS(strategy, .thread_start = on_start, .thread_stop = on_stop,
+                                             .thread_user = &t, .stack_bytes = (size_t)1 << 20);
     ditto_strategy *s = make_strategy(4, &options);
     run_all(s, look_at_thread, &t, &t.report);
     int own_threads = (int)num_local(s) - 1;
@@ -346,13 +342,11 @@ static ditto_status expect_several_cpus(ditto_replica *self, void *argument)
 static void threads_are_not_pinned_if_the_program_places_them(void **state)
 {
     struct report report = { 0 };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
     if (CPU_COUNT(&allowed) < 2)
         skip();
-    options.pin = DITTO_PIN_NONE;
-    ditto_strategy *s = make_strategy(3, &options);
+    ditto_strategy *s = make_strategy(3, &OPTIONS(strategy, .pin = DITTO_PIN_NONE));
     run_all(s, expect_several_cpus, &report, &report);
     assert_ok(ditto_strategy_destroy(s));
 }

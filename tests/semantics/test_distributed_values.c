@@ -309,12 +309,12 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
         uint32_t n = num_local(strategy), count;
         double one = 1;
         ditto_tensor t = scalar(&one);
-        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_variable *variable;
         ditto_value *value, *part[64], *nest, *of_nest[64], *again;
         const ditto_value *found;
-        options.synchronization = k % 2 ? DITTO_ON_READ : DITTO_ON_WRITE;
-        assert_ok(ditto_variable_create(strategy, &t, &options, &variable));
+        assert_ok(ditto_variable_create(
+            strategy, &t, &OPTIONS(variable, .synchronization = k % 2 ? DITTO_ON_READ : DITTO_ON_WRITE),
+            &variable));
         assert_ok(ditto_variable_value(variable, &value));
         assert_ok(ditto_strategy_local_results(strategy, value, part, &count));
         assert_int_equal(count, n);
@@ -430,14 +430,12 @@ static ditto_status stay_away(ditto_replica *self, void *unused)
 /* Runs in a child process, because replica 1 and the poisoned strategy stay until the process ends. */
 static int use_poisoned_values(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 }, parts[2] = { t, t };
     ditto_value *value, *other;
-    options.num_replicas = 2;
-    options.run_timeout_ms = 50;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 2, .run_timeout_ms = 50),
+                                  &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_value_from_tensors(strategy, parts, 1, &value) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, stay_away, NULL) == DITTO_ERR_TIMED_OUT);
     REQUIRE(ditto_strategy_value(strategy, &t, &other) == DITTO_ERR_POISONED);

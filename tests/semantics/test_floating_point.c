@@ -28,10 +28,7 @@ static void set_modes(unsigned modes)
 /* Creates a strategy of REPLICAS replicas with DEVICES devices each, so that helpers work too. */
 static ditto_strategy *make(ditto_floating floating, ditto_caller caller)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.floating = floating;
-    options.caller = caller;
-    return make_wide_strategy(REPLICAS, DEVICES, &options);
+    return make_wide_strategy(REPLICAS, DEVICES, &OPTIONS(strategy, .floating = floating, .caller = caller));
 }
 
 /* -- the environment of a function -- */
@@ -116,10 +113,9 @@ static void functions_run_in_the_standard_environment_or_in_that_of_the_caller(v
             ditto_strategy *s = make(floating[f], caller);
             double zero = 0;
             ditto_tensor initial = { .data = &zero, .dtype = DITTO_F64 };
-            ditto_variable_options vo = DITTO_VARIABLE_OPTIONS_INIT;
             ditto_variable *v;
-            vo.copies = DITTO_COPIES_PER_REPLICA;
-            assert_ok(ditto_variable_create(s, &initial, &vo, &v));
+            assert_ok(ditto_variable_create(s, &initial,
+                                            &OPTIONS(variable, .copies = DITTO_COPIES_PER_REPLICA), &v));
             for (int e = 0; e < ENVIRONMENTS; e++) {
                 struct seen seen = { .variable = v };
                 _Atomic unsigned across = 0;
@@ -161,10 +157,10 @@ static void the_default_strategys_loops_restore_the_callers_environment(void **s
 
 static void an_unknown_environment_is_refused(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
-    options.floating = (ditto_floating)3;
-    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_RANGE);
+    assert_status(
+        ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .floating = (ditto_floating)3), &s),
+        DITTO_ERR_RANGE);
     assert_message("floating = 3");
 }
 
@@ -213,9 +209,8 @@ static ditto_status compute_slices(ditto_replica *self, struct computing *c, flo
     ditto_slices out = {
         .indices = merged_index, .values = merged, .rows = 8, .row_count = 1, .dtype = DITTO_F32
     };
-    ditto_reduce_options merge = DITTO_REDUCE_OPTIONS_INIT;
-    merge.flags = DITTO_SLICES_MERGE;
-    EXPECT(&c->report, ditto_all_reduce_slices(self, &in, &out, DITTO_MEAN, &merge) == DITTO_OK);
+    EXPECT(&c->report, ditto_all_reduce_slices(self, &in, &out, DITTO_MEAN,
+                                               &OPTIONS(reduce, .flags = DITTO_SLICES_MERGE)) == DITTO_OK);
     memcpy(r->rows, merged, out.rows * sizeof *merged);
     EXPECT(&c->report, add_slices_to_dense(self, &in, r->dense, FEW, DITTO_SUM, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_scatter(self, c->table, DITTO_SCATTER_ADD, &in) == DITTO_OK);
@@ -280,27 +275,22 @@ static ditto_variable *make_variable(ditto_strategy *s, ditto_synchronization sy
     float values[FEW];
     uint64_t seed = 5;
     ditto_tensor initial = { .data = values, .dtype = DITTO_F32, .rank = 1, .shape = { FEW } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v;
     for (int i = 0; i < FEW; i++)
         values[i] = number(&seed);
-    options.synchronization = synchronization;
-    options.aggregation = DITTO_AGGREGATE_MEAN;
-    assert_ok(ditto_variable_create(s, &initial, &options, &v));
+    assert_ok(ditto_variable_create(
+        s, &initial,
+        &OPTIONS(variable, .synchronization = synchronization, .aggregation = DITTO_AGGREGATE_MEAN), &v));
     return v;
 }
 
 static ditto_optimizer *make_optimizer(ditto_variable *v, ditto_rule rule)
 {
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_optimizer *o;
-    options.name = rule == DITTO_RULE_ADAM ? "adam" : "sgd";
-    options.rule = rule;
-    options.learning_rate = 0.1;
-    options.momentum = rule == DITTO_RULE_SGD ? 0.9 : 0;
-    options.weight_decay = 0.01;
-    options.clip_norm = rule == DITTO_RULE_ADAM ? 0.5 : 0;
-    options.op = DITTO_MEAN;
+    ditto_optimizer_options options = OPTIONS(
+        optimizer, .name = rule == DITTO_RULE_ADAM ? "adam" : "sgd", .rule = rule, .learning_rate = 0.1,
+        .momentum = rule == DITTO_RULE_SGD ? 0.9 : 0, .weight_decay = 0.01,
+        .clip_norm = rule == DITTO_RULE_ADAM ? 0.5 : 0, .op = DITTO_MEAN);
     assert_ok(ditto_optimizer_create(&v, 1, &options, &o));
     return o;
 }

@@ -58,7 +58,6 @@ static void compare_with_serial(uint32_t n)
     };
     static struct step s;
     static struct network part[8];
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *strategy = make_strategy(n, NULL);
     uint32_t first = first_local(strategy), end = end_local(strategy);
     ditto_dataset *data;
@@ -66,11 +65,10 @@ static void compare_with_serial(uint32_t n)
     memset(&s, 0, sizeof s);
     memset(part, 0, sizeof part);
     network_initialize(&s.network, 1);
-    options.global_batch = BATCH;
     const char *path = "examples/data/digits.csv";
     assert_ok(
         ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, columns, 2, NULL, &data));
-    assert_ok(ditto_strategy_iterate(strategy, data, &options, &s.iterator));
+    assert_ok(ditto_strategy_iterate(strategy, data, &OPTIONS(input, .global_batch = BATCH), &s.iterator));
     run_all(strategy, first_step, &s, &s.report);
     assert_ok(ditto_iterator_destroy(s.iterator));
     assert_ok(ditto_dataset_destroy(data));

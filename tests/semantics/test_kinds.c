@@ -178,7 +178,6 @@ static ditto_status make_dataset_and_forget(const ditto_input_context *context, 
 static void call_functions_that_forget(ditto_strategy *plain, ditto_strategy *strategy)
 {
     ditto_tensor initial = { .dtype = DITTO_F64 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *variable;
     ditto_iterator *iterator;
     ditto_value *value;
@@ -187,9 +186,9 @@ static void call_functions_that_forget(ditto_strategy *plain, ditto_strategy *st
         assert_false(context_here().has_strategy);
         assert_ok(ditto_value_destroy(value));
     }
-    options.initialize = initialize_and_forget;
-    options.initialize_user = strategy;
-    assert_ok(ditto_variable_create(strategy, &initial, &options, &variable));
+    assert_ok(ditto_variable_create(
+        strategy, &initial,
+        &OPTIONS(variable, .initialize = initialize_and_forget, .initialize_user = strategy), &variable));
     assert_int_equal(context_here().has_strategy, plain == NULL);
     assert_ok(ditto_variable_destroy(variable));
     assert_ok(
@@ -275,11 +274,10 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_int_equal(properties_of_strategy(plain).num_parameter_nodes, 0);
     /* A run and the replica of this thread can use a variable of the default strategy. */
     ditto_variable *variable;
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    options.aggregation = DITTO_AGGREGATE_MEAN;
     t.rank = 0;
     t.shape[0] = 0;
-    assert_ok(ditto_variable_create(plain, &t, &options, &variable));
+    assert_ok(
+        ditto_variable_create(plain, &t, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_MEAN), &variable));
     assert_ok(ditto_strategy_run(plain, add_one, variable));
     assert_ok(add_one(ditto_get_replica_context(), variable));
     assert_ok(ditto_variable_read(variable, &number, sizeof number));
@@ -432,9 +430,7 @@ static int write_shared(struct shared *s)
     int64_t row = 1;
     ditto_slices slices = { .indices = &row, .values = &one, .rows = 1, .row_count = 1, .dtype = DITTO_F64 };
     ditto_tensor gradient = { .data = &minus_one, .dtype = DITTO_F64 };
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     void *component;
-    options.norm = &norm;
     pthread_barrier_wait(&s->all_threads);
     for (int i = 0; i < s->rounds; i++) {
         REQUIRE(ditto_assign(self, s->mirrored, DITTO_ASSIGN_ADD, &one) == DITTO_OK);
@@ -445,7 +441,8 @@ static int write_shared(struct shared *s)
         REQUIRE(ditto_component(self, s->on_read, &component) == DITTO_OK);
         REQUIRE(ditto_scatter(self, s->rows, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
         REQUIRE(ditto_lookup(self, s->rows, &row, 1, &found) == DITTO_OK && found >= i + 1);
-        REQUIRE(ditto_apply(self, s->optimizer, &gradient, &options) == DITTO_OK && norm == 1);
+        REQUIRE(ditto_apply(self, s->optimizer, &gradient, &OPTIONS(apply, .norm = &norm)) == DITTO_OK &&
+                norm == 1);
     }
     return 0;
 }
@@ -461,17 +458,14 @@ static void make_shared(struct shared *s, uint32_t num_threads)
     ditto_tensor scalar = { .data = zeros, .dtype = DITTO_F64 },
                  pair = { .data = zeros, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
     ditto_strategy *plain = ditto_get_strategy();
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
-    options.aggregation = DITTO_AGGREGATE_SUM;
+    ditto_variable_options options = OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM);
     assert_ok(ditto_variable_create(plain, &scalar, &options, &s->mirrored));
     assert_ok(ditto_variable_create(plain, &pair, &options, &s->rows));
     assert_ok(ditto_variable_create(plain, &scalar, &options, &s->trained));
     options.synchronization = DITTO_ON_READ;
     assert_ok(ditto_variable_create(plain, &scalar, &options, &s->on_read));
-    rule.rule = DITTO_RULE_FUNCTION;
-    rule.function = count_step;
-    rule.num_slots = 1;
+    ditto_optimizer_options rule = OPTIONS(optimizer, .rule = DITTO_RULE_FUNCTION, .function = count_step,
+                                           .num_slots = 1);
     rule.clip_norm = 2; /* more than the norm of the gradients */
     assert_ok(ditto_optimizer_create(&s->trained, 1, &rule, &s->optimizer));
     s->rounds = test_trials(5000);
@@ -583,13 +577,12 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
 {
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         uint32_t node = 0;
-        options.num_replicas = n;
-        options.parameter_node = node;
-        options.has_parameter_node = 1;
         ditto_strategy *strategy;
-        assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &strategy));
+        assert_ok(ditto_strategy_create(
+            DITTO_CENTRAL_STORAGE,
+            &OPTIONS(strategy, .num_replicas = n, .parameter_node = node, .has_parameter_node = 1),
+            &strategy));
         assert_int_equal(properties_of_strategy(strategy).kind, DITTO_CENTRAL_STORAGE);
         assert_int_equal(properties_of_strategy(strategy).num_parameter_nodes, 1);
         assert_int_equal(properties_of_strategy(strategy).parameter_nodes[0], 0);
@@ -635,11 +628,9 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
 static void rule_8_15_a_parameter_node_must_exist(void **state)
 {
     uint32_t node = 999;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.num_replicas = 2;
-    options.parameter_node = node;
-    options.has_parameter_node = 1;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 2, .parameter_node = node,
+                                             .has_parameter_node = 1);
     assert_status(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &strategy), DITTO_ERR_RANGE);
     assert_message("parameter_node 999");
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
@@ -648,7 +639,6 @@ static void rule_8_15_a_parameter_node_must_exist(void **state)
 
 static void rule_8_15_one_device_has_one_replica(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     char text[2048];
     assert_ok(ditto_strategy_create(DITTO_ONE_DEVICE, NULL, &strategy));
@@ -656,8 +646,8 @@ static void rule_8_15_one_device_has_one_replica(void **state)
     assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
     assert_non_null(strstr(text, "one device strategy, 1 replica"));
     assert_ok(ditto_strategy_destroy(strategy));
-    options.num_replicas = 2;
-    assert_status(ditto_strategy_create(DITTO_ONE_DEVICE, &options, &strategy), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_create(DITTO_ONE_DEVICE, &OPTIONS(strategy, .num_replicas = 2), &strategy),
+                  DITTO_ERR_INVALID);
 }
 
 /* -- options that can be set to 0 -- */
@@ -665,8 +655,7 @@ static void rule_8_15_one_device_has_one_replica(void **state)
 static void spinning_can_be_set_to_0_us(void **state)
 {
     for (int has_zero = 0; has_zero < 2; has_zero++) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        options.has_spin_us = has_zero;
+        ditto_strategy_options options = OPTIONS(strategy, .has_spin_us = has_zero);
         ditto_strategy *strategy = make_strategy(2, &options);
         assert_int_equal(dti_team_of(strategy)->options.has_spin_us, has_zero);
         assert_int_equal(dti_team_of(strategy)->options.spin_us, 0);

@@ -52,9 +52,7 @@ static ditto_status call_add_up(ditto_replica *self, void *argument)
 /* Creates a strategy in which the thread that calls ditto_strategy_run waits, or is replica 0. */
 static ditto_strategy *make_with_caller(uint32_t n, bool waits)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
-    return make_strategy(n, &options);
+    return make_strategy(n, &OPTIONS(strategy, .caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT));
 }
 
 static void rule_7_1_the_merge_function_runs_once_in_cross_context(void **state)
@@ -409,9 +407,7 @@ static void a_merge_call_that_is_too_late_or_in_time_for_only_some_replicas_ends
     uint64_t seed = test_seed(17);
     int well = 0, late = 0, trials = test_trials(400);
     for (uint32_t n = 2; n <= 8; n += 3) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        options.timeout_ms = 2;
-        ditto_strategy *strategy = make_strategy(n, &options);
+        ditto_strategy *strategy = make_strategy(n, &OPTIONS(strategy, .timeout_ms = 2));
         for (int i = 0; i < trials / 3; i++) {
             struct lateness l = { .late = (uint32_t)(test_random(&seed) % n),
                                   .us = 1500 + (int)(test_random(&seed) % 700) };

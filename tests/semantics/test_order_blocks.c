@@ -37,9 +37,8 @@ static ditto_status combine_in_all_ways(ditto_replica *self, void *argument)
     int64_t index = 0, merged_index;
     float merged[COUNT];
     ditto_slices rows = { &index, own, 1, COUNT, DITTO_F32 }, sum = { &merged_index, merged, 1, 0, 0 };
-    ditto_reduce_options merging = DITTO_REDUCE_OPTIONS_INIT;
-    merging.flags = DITTO_SLICES_MERGE;
-    DITTO_TRY(ditto_all_reduce_slices(self, &rows, &sum, DITTO_SUM, &merging));
+    DITTO_TRY(
+        ditto_all_reduce_slices(self, &rows, &sum, DITTO_SUM, &OPTIONS(reduce, .flags = DITTO_SLICES_MERGE)));
     DITTO_TRY(ditto_all_reduce(self, own, out[0], COUNT, DITTO_F32, DITTO_SUM, NULL));
     DITTO_TRY(ditto_all_reduce_start(self, own, out[1], COUNT, DITTO_F32, DITTO_SUM, NULL, &pending));
     DITTO_TRY(ditto_wait(self, &pending, NULL));
@@ -63,12 +62,11 @@ static ditto_status combine_in_all_ways(ditto_replica *self, void *argument)
 
 static ditto_variable *make(ditto_strategy *s, ditto_synchronization synchronization)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
     ditto_variable *v;
-    options.synchronization = synchronization;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    assert_ok(ditto_variable_create(s, &zeros, &options, &v));
+    assert_ok(ditto_variable_create(
+        s, &zeros, &OPTIONS(variable, .synchronization = synchronization, .aggregation = DITTO_AGGREGATE_SUM),
+        &v));
     return v;
 }
 
@@ -109,13 +107,10 @@ static void expect_reduced_value(ditto_strategy *s, struct ways *w, const float 
 static size_t compare_all_ways(uint32_t n, uint32_t blocks, uint64_t seed)
 {
     static struct ways w;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
     float expected[COUNT], negative[COUNT], by_halves[COUNT];
     size_t unlike = 0;
     memset(&w, 0, sizeof w);
-    options.order_blocks = blocks;
-    ditto_strategy *s = make_strategy(n, &options);
+    ditto_strategy *s = make_strategy(n, &OPTIONS(strategy, .order_blocks = blocks));
     w.last = end_local(s) - 1;
     for (uint32_t r = 0; r < n; r++)
         for (size_t i = 0; i < COUNT; i++) /* no NaN, whose bits are not specified */
@@ -134,10 +129,9 @@ static size_t compare_all_ways(uint32_t n, uint32_t blocks, uint64_t seed)
     w.mirrored = make(s, DITTO_ON_WRITE);
     w.trained = make(s, DITTO_ON_WRITE);
     w.on_read = make(s, DITTO_ON_READ);
-    sgd.rule = DITTO_RULE_SGD;
-    sgd.learning_rate = 1;
-    sgd.op = DITTO_SUM;
-    assert_ok(ditto_optimizer_create(&w.trained, 1, &sgd, &w.optimizer));
+    assert_ok(ditto_optimizer_create(
+        &w.trained, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .learning_rate = 1, .op = DITTO_SUM),
+        &w.optimizer));
     run_all(s, combine_in_all_ways, &w, &w.report);
     expect_bits("an all-reduce", expected, w.all_reduced, n, blocks);
     expect_bits("a started all-reduce", expected, w.started, n, blocks);
@@ -172,12 +166,9 @@ static void every_way_to_combine_has_the_bits_of_the_same_tree(void **state)
 
 static void more_blocks_than_replicas_are_refused(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_strategy *s = NULL;
-    placing.num_replicas = 3;
-    options.placement_options = &placing;
-    options.order_blocks = 4;
+    ditto_strategy_options options = OPTIONS(
+        strategy, .placement_options = &OPTIONS(placement, .num_replicas = 3), .order_blocks = 4);
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_RANGE);
     assert_message("order_blocks = 4, but the strategy has 3 replicas");
     assert_null(s);

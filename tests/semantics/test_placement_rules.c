@@ -11,9 +11,7 @@ static const int64_t ones[] = { 1, 1, 1, 1 };
 
 static ditto_placement_options shaped(const int64_t *shape, const int64_t *stride, uint32_t replicas)
 {
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.shape = shape;
-    o.stride = stride;
+    ditto_placement_options o = OPTIONS(placement, .shape = shape, .stride = stride);
     o.shape_rank = o.stride_rank = DITTO_MESH_RANK;
     o.num_replicas = replicas;
     return o;
@@ -147,9 +145,7 @@ static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **sta
 static void rule_10_2_given_pus_must_exist_and_be_distinct_unless_sharing_is_requested(void **state)
 {
     static const uint32_t twice[] = { 0, 1, 0 }, missing[] = { 0, 99 };
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.pus = twice;
-    o.num_pus = 3;
+    ditto_placement_options o = OPTIONS(placement, .pus = twice, .num_pus = 3);
     assert_status(try_on("pack:1 [numa] core:2 pu:1", &o), DITTO_ERR_RANGE);
     o.flags = DITTO_PLACEMENT_SHARE;
     assert_ok(try_on("pack:1 [numa] core:2 pu:1", &o));
@@ -173,12 +169,10 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
     for (int policy = DITTO_PLACEMENT_SPREAD; policy <= DITTO_PLACEMENT_COMPACT; policy++)
         for (uint32_t n = 1; n <= 64; n++) {
-            ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p;
             uint32_t least = UINT32_MAX, most = 0, before = 0;
-            o.num_replicas = n;
-            o.policy = (ditto_placement_policy)policy;
-            assert_ok(ditto_placement_create(t, &o, &p));
+            assert_ok(ditto_placement_create(
+                t, &OPTIONS(placement, .num_replicas = n, .policy = (ditto_placement_policy)policy), &p));
             const struct dti_replica_grouping *nodes = &p->level[DTI_LEVEL_NODE];
             for (uint32_t g = 0; g < nodes->groups; g++) {
                 const uint32_t *members = nodes->member + nodes->first[g];
@@ -206,11 +200,9 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
 static void rule_10_3_replicas_have_coordinates(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     ditto_placed_device place;
-    o.num_replicas = 12;
-    assert_ok(ditto_placement_create(t, &o, &p));
+    assert_ok(ditto_placement_create(t, &OPTIONS(placement, .num_replicas = 12), &p));
     assert_ok(ditto_placement_get(p, 6, 0, &place));
     assert_int_equal(place.pu.numa_node, 3);
     assert_ok(ditto_placement_get(p, 11, 0, &place));
@@ -227,15 +219,12 @@ static void rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strateg
     ditto_topology *here;
     ditto_placement *p, *q;
     ditto_strategy *s;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     size_t length;
     assert_ok(ditto_topology_create(NULL, &here));
-    o.span = DITTO_SPAN_MACHINE;
-    assert_ok(ditto_placement_create(here, &o, &p));
+    assert_ok(ditto_placement_create(here, &OPTIONS(placement, .span = DITTO_SPAN_MACHINE), &p));
     assert_ok(ditto_placement_write(p, text, sizeof text, &length));
     assert_ok(ditto_placement_read(here, text, length, &q));
-    options.placement = q;
+    ditto_strategy_options options = OPTIONS(strategy, .placement = q);
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     assert_string_equal(placement_lines(properties_of_strategy(s).placement), placement_lines(p));
     assert_ok(ditto_strategy_destroy(s));
@@ -249,13 +238,10 @@ static void rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strateg
 static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
 {
     ditto_topology *there = machine_topology(MACHINE_SUB_NUMA);
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement *p;
     ditto_strategy *s;
-    o.span = DITTO_SPAN_NUMA_NODE;
-    assert_ok(ditto_placement_create(there, &o, &p));
-    options.placement = p;
+    assert_ok(ditto_placement_create(there, &OPTIONS(placement, .span = DITTO_SPAN_NUMA_NODE), &p));
+    ditto_strategy_options options = OPTIONS(strategy, .placement = p);
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
     /* INVALID if the hardware differs, RANGE if it does not but this process may not use the PUs. */
     assert_true(status == DITTO_ERR_INVALID || status == DITTO_ERR_RANGE);
@@ -278,10 +264,8 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
 static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
 {
     ditto_topology *t = machine_part("pack:2 [numa] core:4 pu:1", "1-3,6");
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    o.num_replicas = 4;
-    assert_ok(ditto_placement_create(t, &o, &p));
+    assert_ok(ditto_placement_create(t, &OPTIONS(placement, .num_replicas = 4), &p));
     assert_string_equal(placement_lines(p), "0: 1\n1: 2\n2: 3\n3: 6\n");
     assert_ok(ditto_placement_destroy(p));
     assert_ok(ditto_topology_destroy(t));
@@ -368,12 +352,10 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
  * Without helpers the replica has one device. */
 static ditto_strategy *wide(uint32_t devices, ditto_switch helpers, struct devices *d)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placed_device place;
-    options.helpers = helpers;
     d->devices = helpers == DITTO_SWITCH_OFF ? 1 : devices;
     d->num_pus = devices;
-    ditto_strategy *s = make_wide_strategy(1, devices, &options);
+    ditto_strategy *s = make_wide_strategy(1, devices, &OPTIONS(strategy, .helpers = helpers));
     for (uint32_t i = 0; i < devices; i++) {
         assert_ok(ditto_placement_get(properties_of_strategy(s).placement, 0, i, &place));
         d->pu[i] = place.pu.number;

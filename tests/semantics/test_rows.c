@@ -14,13 +14,11 @@ enum form { PLAIN, COPIES, SHARDS, FORMS };
 static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_aggregation how, enum form form,
                             const void *initial)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor tensor = {
         .data = (void *)(uintptr_t)initial, .dtype = dtype, .rank = 2, .shape = { ROWS, ROW }
     };
     ditto_variable *v;
-    options.name = "table";
-    options.aggregation = how;
+    ditto_variable_options options = OPTIONS(variable, .name = "table", .aggregation = how);
     if (form == COPIES)
         options.copies = DITTO_COPIES_PER_REPLICA;
     if (form == SHARDS)
@@ -288,7 +286,6 @@ static ditto_status scatter_wrongly(ditto_replica *self, void *argument)
 
 static void rule_8_13_updates_without_a_meaning_are_refused(void **state)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F64 };
     struct refusal r = { .none = NULL };
     ditto_strategy *s = make_strategy(2, NULL);
@@ -296,7 +293,7 @@ static void rule_8_13_updates_without_a_meaning_are_refused(void **state)
     r.sum = make(s, DITTO_F64, DITTO_AGGREGATE_SUM, PLAIN, NULL);
     r.flags = make(s, DITTO_BOOL, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, PLAIN, NULL);
     r.whole = make(s, DITTO_I32, DITTO_AGGREGATE_SUM, PLAIN, NULL);
-    options.aggregation = DITTO_AGGREGATE_SUM;
+    ditto_variable_options options = OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM);
     assert_ok(ditto_variable_create(s, &scalar, &options, &r.scalar));
     options.synchronization = DITTO_ON_READ;
     ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, ROW } };
@@ -502,14 +499,14 @@ static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)
 
 static void rule_8_16_one_shard_is_a_plain_variable(void **state)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F64 }, small = { .dtype = DITTO_F64, .rank = 1, .shape = { 100 } };
     const ditto_tensor *const tensors[] = { &scalar, &small };
     ditto_variable *v;
     const void *data;
     char words[300];
     ditto_strategy *s = make_strategy(2, NULL);
-    options.partitioner = (ditto_partitioner){ DITTO_PARTITION_MAX_SIZE, 0, 800 };
+    ditto_variable_options options = OPTIONS(
+        variable, .partitioner = (ditto_partitioner){ DITTO_PARTITION_MAX_SIZE, 0, 800 });
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_variable_create(s, tensors[i], &options, &v));
         assert_int_equal(properties_of(v).num_shards, 1);

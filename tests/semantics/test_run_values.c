@@ -151,13 +151,11 @@ static void rule_2_2_results_that_are_reduced_are_returned_in_any_order(void **s
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_result_op ops[] = { { "a", DITTO_SUM }, { "b", DITTO_SUM } };
-    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
     ditto_value *results;
     const ditto_value *a, *b;
     double of_a, of_b;
-    options.reduce = ops;
-    options.num_reduce = 2;
-    assert_ok(ditto_strategy_run_values(strategy, return_in_another_order, NULL, NULL, &options, &results));
+    assert_ok(ditto_strategy_run_values(strategy, return_in_another_order, NULL, NULL,
+                                        &OPTIONS(run, .reduce = ops, .num_reduce = 2), &results));
     assert_ok(ditto_value_member(results, "a", &a));
     assert_ok(ditto_value_member(results, "b", &b));
     assert_ok(ditto_value_f64(a, &of_a));
@@ -356,8 +354,7 @@ static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **s
 {
     ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
     ditto_value *even = make_rows(strategy, 0), *uneven = make_rows(strategy, 2), *means;
-    ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
-    fixed.dynamic_batch = DITTO_SWITCH_OFF;
+    ditto_run_options fixed = OPTIONS(run, .dynamic_batch = DITTO_SWITCH_OFF);
     assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means));
     assert_ok(ditto_value_destroy(means));
     /* dynamic_batch is on by default. */
@@ -378,9 +375,8 @@ static void rule_2_5_shapes_that_differ_between_hosts_are_refused(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *uneven = make_rows(strategy, 2), *means;
-    ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
-    fixed.dynamic_batch = DITTO_SWITCH_OFF;
-    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, &fixed, &means),
+    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven,
+                                            &OPTIONS(run, .dynamic_batch = DITTO_SWITCH_OFF), &means),
                   DITTO_ERR_SHAPE);
     assert_ok(ditto_value_destroy(uneven));
     assert_ok(ditto_strategy_destroy(strategy));
@@ -433,9 +429,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_ok(ditto_dataset_batch(source, 4, 0, &batched));
     assert_ok(ditto_strategy_iterate(strategy, batched, NULL, &iterator));
     ditto_result_op ops[] = { { "sum", DITTO_SUM } };
-    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
-    options.reduce = ops;
-    options.num_reduce = 1;
+    ditto_run_options options = OPTIONS(run, .reduce = ops, .num_reduce = 1);
     assert_ok(ditto_strategy_run_steps(strategy, sum_batch, &calls, iterator, 2, &options, &done, &result));
     assert_int_equal(done, 2);
     assert_int_equal(calls, 2 * num_local(strategy)); /* two replicas on all hosts, two steps */
@@ -479,13 +473,11 @@ static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
     double numbers[12] = { 0 };
     ditto_tensor array = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 12 } };
     ditto_strategy *strategy = make_strategy(3, NULL);
-    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *source;
     ditto_iterator *iterator;
     ditto_value *result;
-    input.global_batch = 3;
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
-    assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
+    assert_ok(ditto_strategy_iterate(strategy, source, &OPTIONS(input, .global_batch = 3), &iterator));
     assert_ok(ditto_strategy_run_steps(strategy, name_the_step, NULL, iterator, 3, NULL, NULL, &result));
     assert_int_equal(properties_of_value(result).num_members, 1);
     assert_string_equal(properties_of_value(result).members[0].name, "step 2");
@@ -505,15 +497,13 @@ static void rule_2_7_short_fixed_batches_and_positive_statuses_of_steps_are_refu
     double numbers[14] = { 0 };
     ditto_tensor array = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 14 } };
     ditto_strategy *strategy = make_strategy(2, NULL);
-    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
-    ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
     ditto_dataset *source;
     ditto_iterator *iterator;
-    input.global_batch = 8;
-    fixed.dynamic_batch = DITTO_SWITCH_OFF;
+    ditto_input_options input = OPTIONS(input, .global_batch = 8);
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
-    assert_status(ditto_strategy_run_steps(strategy, sum_batch, NULL, iterator, 5, &fixed, NULL, NULL),
+    assert_status(ditto_strategy_run_steps(strategy, sum_batch, NULL, iterator, 5,
+                                           &OPTIONS(run, .dynamic_batch = DITTO_SWITCH_OFF), NULL, NULL),
                   DITTO_ERR_SHAPE);
     assert_message("step 1 has 2 rows for replica 1, not 4");
     assert_ok(ditto_iterator_destroy(iterator));
@@ -548,9 +538,7 @@ static void reductions_of_results_have_known_operators_and_different_names(void 
     ditto_value *result;
     ditto_result_op twice[] = { { "a", DITTO_SUM }, { "a", DITTO_MAX } },
                     unknown[] = { { "a", (ditto_op)99 } };
-    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
-    options.reduce = twice;
-    options.num_reduce = 2;
+    ditto_run_options options = OPTIONS(run, .reduce = twice, .num_reduce = 2);
     assert_status(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, &options, &result),
                   DITTO_ERR_INVALID);
     options.reduce = unknown;

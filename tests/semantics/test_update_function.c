@@ -6,11 +6,9 @@
 static ditto_variable *make_variable(ditto_strategy *strategy, double start, ditto_copies copies)
 {
     ditto_tensor t = { .data = &start, .dtype = DITTO_F64 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *variable;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    options.copies = copies;
-    assert_ok(ditto_variable_create(strategy, &t, &options, &variable));
+    assert_ok(ditto_variable_create(
+        strategy, &t, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM, .copies = copies), &variable));
     return variable;
 }
 
@@ -79,10 +77,8 @@ static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void
         assert_string_equal(u.report.first_failure, "");
         assert_int_equal(u.calls, num_local(strategy));
         expect_components(strategy, u.variable, 11, 0); /* the argument is neither summed nor divided */
-        ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
-        ungrouped.ungrouped = 1;
         assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
-                                        &ungrouped, &results));
+                                        &OPTIONS(update, .ungrouped = 1), &results));
         expect_components(strategy, u.variable, 11, 1); /* now the components differ */
         for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             ditto_tensor found;
@@ -116,10 +112,8 @@ static void need_a_copy_for_each(uint32_t n)
     assert_ok(ditto_variable_destroy(u.variable));
     u.variable = make_variable(strategy, 0, DITTO_COPIES_PER_REPLICA);
     u.silent_on_one = true;
-    ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
-    ungrouped.ungrouped = 1;
     assert_status(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
-                                        &ungrouped, &results),
+                                        &OPTIONS(update, .ungrouped = 1), &results),
                   DITTO_ERR_INVALID);
     assert_message("for all copies, or for none");
     assert_ok(ditto_variable_destroy(u.variable));
@@ -218,8 +212,7 @@ static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
 {
     ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
     uint32_t r = first_local(strategy);
-    ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
-    ungrouped.ungrouped = 1;
+    ditto_update_options ungrouped = OPTIONS(update, .ungrouped = 1);
     for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
         ditto_variable *variable = make_variable(strategy, 4, (ditto_copies)copies);
         ditto_value *results = NULL;

@@ -11,13 +11,10 @@
 static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_synchronization sync,
                             ditto_aggregation how, ditto_copies copies)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor tensor = { .dtype = dtype, .rank = 1, .shape = { COUNT } };
     ditto_variable *v;
-    options.name = "v";
-    options.synchronization = sync;
-    options.aggregation = how;
-    options.copies = copies;
+    ditto_variable_options options = OPTIONS(variable, .name = "v", .synchronization = sync,
+                                             .aggregation = how, .copies = copies);
     assert_ok(ditto_variable_create(s, &tensor, &options, &v));
     return v;
 }

@@ -18,12 +18,9 @@ static const ditto_tensor f32_scalar = { .dtype = DITTO_F32 }, i64_scalar = { .d
 static ditto_variable *make(ditto_strategy *s, ditto_tensor initial, ditto_synchronization sync,
                             ditto_aggregation how)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v;
-    options.synchronization = sync;
-    options.aggregation = how;
-    options.name = "v";
-    assert_ok(ditto_variable_create(s, &initial, &options, &v));
+    assert_ok(ditto_variable_create(
+        s, &initial, &OPTIONS(variable, .synchronization = sync, .aggregation = how, .name = "v"), &v));
     return v;
 }
 
@@ -120,12 +117,11 @@ static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void 
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
-        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_status result = DITTO_OK;
         ditto_variable *v;
-        options.initialize = fill_with_seven;
-        options.initialize_user = &result;
-        options.synchronization = DITTO_ON_READ;
+        ditto_variable_options options = OPTIONS(variable, .initialize = fill_with_seven,
+                                                 .initialize_user = &result,
+                                                 .synchronization = DITTO_ON_READ);
         atomic_store(&evaluations, 0);
         assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
         assert_int_equal(evaluations, first_local(s) == 0); /* on the first host */
@@ -152,7 +148,6 @@ static void components_that_cannot_differ_share_a_copy(void **state)
     uint32_t n = 3 * test_hosts();
     ditto_strategy *s = make_strategy(n, NULL);
     uint32_t r = first_local(s);
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     const void *first, *second;
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM);
     assert_ok(component_of(v, r, &first));
@@ -164,9 +159,9 @@ static void components_that_cannot_differ_share_a_copy(void **state)
         assert_message("on another host");
     }
     assert_ok(ditto_variable_destroy(v));
-    options.copies = DITTO_COPIES_PER_REPLICA;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
+    assert_ok(ditto_variable_create(
+        s, &f32_scalar,
+        &OPTIONS(variable, .copies = DITTO_COPIES_PER_REPLICA, .aggregation = DITTO_AGGREGATE_SUM), &v));
     assert_ok(component_of(v, r, &first));
     assert_ok(component_of(v, r + 1, &second));
     assert_ptr_not_equal(first, second);
@@ -182,10 +177,9 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
     FOR_EACH_COUNT(n)
     for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
         ditto_strategy *s = make_strategy(n, NULL);
-        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_variable *v;
-        options.copies = (ditto_copies)copies;
-        assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
+        assert_ok(
+            ditto_variable_create(s, &f32_scalar, &OPTIONS(variable, .copies = (ditto_copies)copies), &v));
         assert_ok(ditto_variable_assign(v, DITTO_ASSIGN, &three, sizeof three));
         assert_ok(ditto_variable_assign(v, DITTO_ASSIGN_ADD, &three, sizeof three));
         assert_ok(ditto_variable_assign(v, DITTO_ASSIGN_SUB, &two, sizeof two));
@@ -287,12 +281,11 @@ static void rule_8_7_holds_for_large_variables_and_every_copy(void **state)
     FOR_EACH_COUNT(n)
     for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
         ditto_strategy *s = make_strategy(n, NULL);
-        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_tensor spec = { .dtype = DITTO_I64, .rank = 1, .shape = { LARGE } };
         struct large l = { 0 };
-        options.aggregation = DITTO_AGGREGATE_SUM;
-        options.copies = (ditto_copies)copies;
-        assert_ok(ditto_variable_create(s, &spec, &options, &l.v));
+        assert_ok(ditto_variable_create(
+            s, &spec, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM, .copies = (ditto_copies)copies),
+            &l.v));
         run_all(s, add_large, &l, &l.report);
         assert_ok(ditto_variable_destroy(l.v));
         assert_ok(ditto_strategy_destroy(s));
@@ -502,10 +495,9 @@ static ditto_status create_inside(ditto_replica *self, void *argument)
     double start[2] = { 5 + id }, one = 1;
     bool longer = c->longer && id == 1;
     ditto_tensor t = { .data = start, .dtype = DITTO_F64, .rank = longer, .shape = { longer ? 2 : 0 } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *second;
-    options.name = c->names[id != 0];
-    options.aggregation = DITTO_AGGREGATE_SUM;
+    ditto_variable_options options = OPTIONS(variable, .name = c->names[id != 0],
+                                             .aggregation = DITTO_AGGREGATE_SUM);
     if (c->unset && id == 1) {
         options.struct_size = 0;
         options.name = (const char *)1; /* must not be read */
@@ -570,10 +562,8 @@ static void rule_8_4_variables_have_names(void **state)
 {
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_tensor t = { .dtype = DITTO_F64 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *named, *unnamed;
-    options.name = "w";
-    assert_ok(ditto_variable_create(strategy, &t, &options, &named));
+    assert_ok(ditto_variable_create(strategy, &t, &OPTIONS(variable, .name = "w"), &named));
     assert_ok(ditto_variable_create(strategy, &t, NULL, &unnamed));
     assert_string_equal(properties_of(unnamed).name, "Variable");
     assert_string_equal(properties_of(named).name, "w");
@@ -606,9 +596,8 @@ static void rule_8_5_colocated_variables_have_copies_on_the_same_nodes(void **st
     ditto_strategy *strategy = make_on_two_nodes(3), *other = make_strategy(2, NULL);
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *apart, *with_apart, *shared, *with_shared, *refused;
-    options.aggregation = DITTO_AGGREGATE_SUM;
+    ditto_variable_options options = OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM);
     assert_ok(ditto_variable_create(strategy, &t, &options, &shared));
     options.copies = DITTO_COPIES_PER_REPLICA;
     assert_ok(ditto_variable_create(strategy, &t, &options, &apart));
@@ -644,15 +633,13 @@ static void a_kept_value_for_which_there_is_no_memory_leaves_the_earlier_one(voi
     struct dti_named_value huge = small;
     huge.value.rank = 1;
     huge.value.shape[0] = (size_t)1 << 45;
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *variable;
     size_t num_values;
     assert_ok(dti_restore_values(strategy, &small, 1));
     assert_status(dti_restore_values(strategy, &huge, 1), DITTO_ERR_NO_MEMORY);
     assert_ok(ditto_strategy_held_values(strategy, NULL, 0, NULL, &num_values));
     assert_int_equal(num_values, 1);
-    options.name = "w";
-    assert_ok(ditto_variable_create(strategy, &initial, &options, &variable));
+    assert_ok(ditto_variable_create(strategy, &initial, &OPTIONS(variable, .name = "w"), &variable));
     assert_ok(ditto_variable_read(variable, &found, sizeof found));
     assert_true(found == three);
     assert_ok(ditto_variable_destroy(variable));

@@ -21,12 +21,10 @@ static ditto_value *value_of(ditto_strategy *s, double number)
 static ditto_variable *variable_named(ditto_strategy *s, const char *name,
                                       ditto_synchronization synchronization, ditto_aggregation aggregation)
 {
-    ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F64 };
     ditto_variable *v;
-    o.name = name;
-    o.synchronization = synchronization;
-    o.aggregation = aggregation;
+    ditto_variable_options o = OPTIONS(variable, .name = name, .synchronization = synchronization,
+                                       .aggregation = aggregation);
     assert_ok(ditto_variable_create(s, &spec, &o, &v));
     return v;
 }
@@ -404,10 +402,9 @@ static ditto_status update_of_local(const ditto_tensor *copy, const ditto_tensor
 static ditto_status update_gives_local(ditto_strategy *s)
 {
     ditto_variable *v = variable_named(s, "a", 0, 0);
-    ditto_update_options o = DITTO_UPDATE_OPTIONS_INIT;
     ditto_value *results;
-    o.ungrouped = 1;
-    ditto_status status = ditto_variable_update(v, update_of_local, NULL, NULL, 0, &o, &results);
+    ditto_status status = ditto_variable_update(v, update_of_local, NULL, NULL, 0,
+                                                &OPTIONS(update, .ungrouped = 1), &results);
     assert_ok(ditto_variable_destroy(v));
     return status;
 }
@@ -464,11 +461,9 @@ static ditto_status applies_without_rank(ditto_replica *self, void *optimizer)
 static ditto_status gradient_without_rank(ditto_strategy *s)
 {
     ditto_variable *v = variable_named(s, "a", 0, 0);
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_optimizer *optimizer;
-    o.rule = DITTO_RULE_SGD;
-    o.learning_rate = 0.1;
-    assert_ok(ditto_optimizer_create(&v, 1, &o, &optimizer));
+    assert_ok(ditto_optimizer_create(&v, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .learning_rate = 0.1),
+                                     &optimizer));
     ditto_status status = ditto_strategy_run(s, applies_without_rank, optimizer);
     assert_ok(ditto_optimizer_destroy(optimizer));
     assert_ok(ditto_variable_destroy(v));

@@ -239,7 +239,6 @@ static void waiting_for_devices_is_not_computing(void **state)
 static void events_are_kept_up_to_the_capacity(void **state)
 {
     ditto_strategy *strategy = make_strategy(3, NULL);
-    ditto_trace_options options = DITTO_TRACE_OPTIONS_INIT;
     struct traced traced = { .rounds = 10 };
     char path[SCRATCH_NAME], text[65536];
     scratch_name(path, "trace");
@@ -247,7 +246,7 @@ static void events_are_kept_up_to_the_capacity(void **state)
     assert_true(file >= 0);
     close(file);
     assert_status(ditto_strategy_trace_write(strategy, path), DITTO_ERR_NOT_FOUND);
-    options.num_events = 7;
+    ditto_trace_options options = OPTIONS(trace, .num_events = 7);
     assert_ok(ditto_strategy_trace_start(strategy, &options));
     run_all(strategy, work, &traced, &traced.report);
     assert_ok(ditto_strategy_trace_stop(strategy));
@@ -289,11 +288,9 @@ static ditto_status take_steps(ditto_replica *self, void *argument)
 
 static ditto_iterator *iterate(ditto_strategy *strategy, ditto_dataset *d, uint32_t producers)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *iterator;
-    options.global_batch = 4;
-    options.num_producers = producers;
-    assert_ok(ditto_strategy_iterate(strategy, d, &options, &iterator));
+    assert_ok(ditto_strategy_iterate(
+        strategy, d, &OPTIONS(input, .global_batch = 4, .num_producers = producers), &iterator));
     return iterator;
 }
 

@@ -89,7 +89,6 @@ static void expect_refusal(const ditto_strategy_options *options, ditto_status s
 
 static void wrong_values_are_errors(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static const char *const not_a_policy[] = { "", "lazy", "active ", "1" };
     static const char *const not_a_time[] = { "", "-1", "50us", "1.5", "4294967296", "99999999999999999999" };
     for (size_t i = 0; i < sizeof not_a_policy / sizeof not_a_policy[0]; i++) {
@@ -101,7 +100,7 @@ static void wrong_values_are_errors(void **state)
         expect_refusal(NULL, DITTO_ERR_INVALID, "it must be microseconds");
     }
     /* A wrong value is an error even if an option wins over it. */
-    options.wait = DITTO_WAIT_PASSIVE;
+    ditto_strategy_options options = OPTIONS(strategy, .wait = DITTO_WAIT_PASSIVE);
     expect_refusal(&options, DITTO_ERR_INVALID, "DITTO_SPIN_US");
     set_environment("active", "70");
     expect_refusal(NULL, DITTO_ERR_INVALID, "contradict each other");
@@ -165,10 +164,8 @@ static ditto_status meet_late(ditto_replica *self, void *argument)
 /* Returns true if replica 1 has slept at least once (`sleeps`), or not at all, in one of the trials. */
 static bool some_trial_sleeps(ditto_wait_policy wait, uint32_t late_us, bool sleeps)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     bool found = false;
-    options.wait = wait;
-    ditto_strategy *strategy = make_strategy(2, &options);
+    ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .wait = wait));
     for (int trial = 0; trial < TRIALS && !found; trial++) {
         struct sleeps s = { .late_us = late_us };
         run_all(strategy, meet_late, &s, &s.report);
@@ -234,11 +231,9 @@ struct vain {
 /* Replica 0 does not come before all others have given up. */
 static ditto_status wait_in_vain(ditto_replica *self, void *argument)
 {
-    ditto_reduce_options limit = DITTO_REDUCE_OPTIONS_INIT;
     struct vain *v = argument;
-    limit.timeout_ms = 50;
     if (ditto_replica_id(self) != 0) {
-        ditto_status status = ditto_barrier(self, &limit);
+        ditto_status status = ditto_barrier(self, &OPTIONS(reduce, .timeout_ms = 50));
         v->gave_up++;
         return status;
     }
@@ -261,10 +256,9 @@ static void every_policy_ends_at_a_limit_and_at_an_error(void **state)
 {
     for (int wait = DITTO_WAIT_DEFAULT; wait <= DITTO_WAIT_PASSIVE; wait++)
         for (size_t i = 1; i < replica_counts_length; i++) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
             struct vain vain = { .gave_up = 0 };
-            options.wait = (ditto_wait_policy)wait;
-            ditto_strategy *s = make_strategy(replica_counts[i], &options);
+            ditto_strategy *s = make_strategy(replica_counts[i],
+                                              &OPTIONS(strategy, .wait = (ditto_wait_policy)wait));
             assert_status(ditto_strategy_run(s, wait_in_vain, &vain), DITTO_ERR_TIMED_OUT);
             assert_string_equal(vain.report.first_failure, "");
             assert_status(ditto_strategy_run(s, fail_late, NULL), DITTO_ERR_USER);

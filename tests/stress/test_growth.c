@@ -35,13 +35,11 @@ static ditto_status start_and_wait(ditto_replica *self, struct buffers *m, size_
 
 static ditto_status merge_rows(ditto_replica *self, struct buffers *m)
 {
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     ditto_slices in = { m->index, m->row, ROWS, 1, DITTO_F32 };
     ditto_slices out = { m->more_index, m->more_row, 8 * ROWS, 0, (ditto_dtype)0 };
-    options.flags = DITTO_SLICES_MERGE;
     for (int i = 0; i < ROWS; i++)
         m->index[i] = i * (1 + (int64_t)ditto_replica_id(self));
-    return ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &options);
+    return ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &OPTIONS(reduce, .flags = DITTO_SLICES_MERGE));
 }
 
 static ditto_status one_of_all(ditto_replica *self, struct buffers *m, uint32_t which, size_t count)

@@ -105,12 +105,11 @@ static ditto_status play(ditto_replica *self, void *argument)
 static void stress(uint32_t n, double seconds, bool failing, ditto_caller caller)
 {
     uint64_t seed = test_seed(n * 1000003u + failing);
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT, on_write = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_I64 };
     struct program p = { .failer = -1, .fails_at = -1 };
     uint64_t runs = 0, stopped = 0;
-    options.caller = caller;
+    ditto_strategy_options options = OPTIONS(strategy, .caller = caller);
     options.timeout_ms = 120000; /* a lost wake-up becomes an error that names replicas */
     ditto_strategy *s = make_strategy(n, &options);
     on_read.synchronization = DITTO_ON_READ;

@@ -48,14 +48,12 @@ static ditto_status make_cluster(uint32_t i, const ditto_cluster_options *option
  * strategies in the same order. */
 static ditto_cluster *free_cluster(void)
 {
-    ditto_cluster_options options = DITTO_CLUSTER_OPTIONS_INIT;
     uint32_t i = 0;
     while (i < MOST_CLUSTERS && cluster[i] != NULL && cluster[i]->ranges != NULL)
         i++;
     if (i == MOST_CLUSTERS)
         fail_msg("more than %d strategies at a time", MOST_CLUSTERS);
-    options.timeout_ms = TIMEOUT_MS;
-    if (cluster[i] == NULL && make_cluster(i, &options) != DITTO_OK)
+    if (cluster[i] == NULL && make_cluster(i, &OPTIONS(cluster, .timeout_ms = TIMEOUT_MS)) != DITTO_OK)
         fail_msg("no cluster of %u hosts: %s", hosts, ditto_last_error()->message);
     return cluster[i];
 }

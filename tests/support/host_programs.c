@@ -22,10 +22,9 @@ void note_cross(ditto_strategy *strategy, struct program *p, const void *bytes, 
 static ditto_status on_one_of_several(struct test_host *host)
 {
     struct program *p = host->argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.caller = p->caller;
-    DITTO_TRY(make_host_strategy(host, p->replicas[host->host], &options, &strategy));
+    DITTO_TRY(make_host_strategy(host, p->replicas[host->host], &OPTIONS(strategy, .caller = p->caller),
+                                 &strategy));
     DITTO_TRY(p->function(strategy, p));
     return ditto_strategy_destroy(strategy);
 }
@@ -85,10 +84,8 @@ ditto_status program_variable(ditto_strategy *strategy, const char *name,
                               ditto_synchronization synchronization, ditto_aggregation aggregation,
                               ditto_dtype dtype, size_t count, const void *data, ditto_variable **out)
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor initial = { .data = (void *)(uintptr_t)data, .dtype = dtype, .rank = 1, .shape = { count } };
-    options.name = name;
-    options.synchronization = synchronization;
-    options.aggregation = aggregation;
+    ditto_variable_options options = OPTIONS(variable, .name = name, .synchronization = synchronization,
+                                             .aggregation = aggregation);
     return ditto_variable_create(strategy, &initial, &options, out);
 }

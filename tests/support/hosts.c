@@ -17,9 +17,8 @@ static void *host_main(void *argument)
     local_network_wire(t->host.network, t->host.host, &wire);
     char name[32];
     snprintf(name, sizeof name, "node%u", t->host.host);
-    ditto_cluster_options options = DITTO_CLUSTER_OPTIONS_INIT;
-    options.name = name;
-    options.life_line = t->host.life_line ? DITTO_SWITCH_ON : DITTO_SWITCH_OFF;
+    ditto_cluster_options options = OPTIONS(
+        cluster, .name = name, .life_line = t->host.life_line ? DITTO_SWITCH_ON : DITTO_SWITCH_OFF);
     if (ditto_cluster_create(&wire, &options, &t->host.cluster) != DITTO_OK) {
         report_failure(t->host.report, __FILE__, __LINE__, "host %u: %s", t->host.host,
                        ditto_last_error()->message);

@@ -138,7 +138,6 @@ ditto_shard_info shard_of(const ditto_variable *variable, size_t shard)
 ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options)
 {
     ditto_strategy_options own_options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *here;
     ditto_placement *placement;
@@ -154,11 +153,8 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
         pus[i] = pu.number;
         sizes[i / devices] = devices;
     }
-    o.pus = pus;
-    o.num_pus = n * devices;
-    o.set_sizes = sizes;
-    o.num_replicas = n;
-    o.flags = DITTO_PLACEMENT_SHARE;
+    ditto_placement_options o = OPTIONS(placement, .pus = pus, .num_pus = n * devices, .set_sizes = sizes,
+                                        .num_replicas = n, .flags = DITTO_PLACEMENT_SHARE);
     assert_ok(ditto_placement_create(here, &o, &placement));
     own_options.placement = placement;
     if (ditto_strategy_create(DITTO_MIRRORED, &own_options, &strategy) != DITTO_OK)

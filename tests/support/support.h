@@ -34,6 +34,10 @@ void report_failure(struct report *report, const char *file, int line, const cha
         }                                                                                   \
     } while (0)
 
+/* Options of a kind (strategy, input, variable, ...) in which these fields are set. */
+#define OPTIONS(kind, ...) \
+    ((ditto_##kind##_options){ .struct_size = sizeof(ditto_##kind##_options), __VA_ARGS__ })
+
 /* Creates a strategy of n replicas, which share PUs if there are fewer PUs than replicas. NULL options are
  * the defaults. If there are placement options, they decide the number of replicas, and n is not used. Fails
  * the test if the strategy cannot be created. */

@@ -289,10 +289,8 @@ static ditto_status come_late(ditto_replica *self, void *argument)
 
 static void the_time_limit_of_the_strategy_holds_for_a_known_call(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct task t = { .odd_one = 1 };
-    options.timeout_ms = 50;
-    ditto_strategy *strategy = make_strategy(2, &options);
+    ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .timeout_ms = 50));
     assert_status(ditto_strategy_run(strategy, come_late, &t), DITTO_ERR_TIMED_OUT);
     assert_message("ditto_all_reduce #4");
     assert_ok(ditto_strategy_destroy(strategy));

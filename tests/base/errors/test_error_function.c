@@ -263,12 +263,10 @@ static void an_error_on_a_replica_names_the_function_that_was_called(void **stat
 {
     struct report report = { 0 };
     ditto_tensor scalar = { .dtype = DITTO_F64 };
-    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
-    sgd.rule = DITTO_RULE_SGD;
-    sgd.learning_rate = 0.1;
     strategy = make_strategy(3, NULL);
     assert_ok(ditto_variable_create(strategy, &scalar, NULL, &variable));
-    assert_ok(ditto_optimizer_create(&variable, 1, &sgd, &optimizer));
+    assert_ok(ditto_optimizer_create(
+        &variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .learning_rate = 0.1), &optimizer));
     ditto_dataset *numbers;
     assert_ok(ditto_dataset_from_range(0, 12, 1, &numbers));
     assert_ok(ditto_dataset_batch(numbers, 6, 0, &dataset));
@@ -340,9 +338,7 @@ static ditto_status fill_one(const ditto_tensor *tensor, size_t first_row, void 
 static ditto_status create_fails(ditto_strategy *s)
 {
     ditto_tensor spec = { .dtype = DITTO_F64 };
-    ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
-    o.initialize = fill_one;
-    return ditto_variable_create(s, &spec, &o, &variable);
+    return ditto_variable_create(s, &spec, &OPTIONS(variable, .initialize = fill_one), &variable);
 }
 static ditto_status create_too_large_fails(ditto_strategy *s)
 {
@@ -580,10 +576,8 @@ static const struct {
 
 static void fail_deeply(ditto_caller caller)
 {
-    ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;
     char wrong[4000] = "";
-    o.caller = caller;
-    ditto_strategy *s = make_strategy(3, &o);
+    ditto_strategy *s = make_strategy(3, &OPTIONS(strategy, .caller = caller));
     for (size_t i = 0; i < sizeof deep / sizeof deep[0]; i++) {
         forget("");
         ditto_status status = deep[i].fails(s);

@@ -35,7 +35,6 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
                         /* True if the pipelines may end in different steps. */
                         bool apart = shard == DITTO_SHARD_FILE && pipelines > 1;
                         bool known = global == 8 && (how == 1 || (how >= 2 && !apart));
-                        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                         ditto_dataset *repeated, *d;
                         struct distribution got;
                         if (how == 2 && apart)
@@ -43,9 +42,9 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
                         assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1,
                                                        &repeated));
                         d = then(repeated, how == 2 ? whole_batches_of : batch_of, global);
-                        options.num_pipelines = pipelines;
-                        options.shard = (ditto_shard_policy)shard;
-                        options.flags = how == 1 ? DITTO_INPUT_STATIC : 0;
+                        ditto_input_options options = OPTIONS(input, .num_pipelines = pipelines,
+                                                              .shard = (ditto_shard_policy)shard,
+                                                              .flags = how == 1 ? DITTO_INPUT_STATIC : 0);
                         assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
                         assert_batch_rows(got.iterator, known ? 2 : DITTO_ANY_SIZE, global);
                         begin(&got, s, got.iterator);
@@ -79,12 +78,10 @@ static void the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_
         for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC) {
             bool known = pipelines == 1 || flags != 0;
             uint64_t more = 9;
-            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             struct distribution got;
-            options.num_pipelines = pipelines;
-            options.flags = flags;
-            assert_ok(
-                ditto_strategy_iterate_from_function(s, make_whole_batches, &more, &options, &got.iterator));
+            assert_ok(ditto_strategy_iterate_from_function(
+                s, make_whole_batches, &more, &OPTIONS(input, .num_pipelines = pipelines, .flags = flags),
+                &got.iterator));
             assert_batch_rows(got.iterator, known ? 3 : DITTO_ANY_SIZE, 4 * 3);
             begin(&got, s, got.iterator);
             run_all(s, consume, &got, &got.report);
@@ -246,9 +243,7 @@ static uint64_t traced_input_bytes(ditto_strategy *s)
 static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void **state)
 {
     for (uint32_t n = 1; n <= 3; n++) {
-        ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
-        so.timeout_ms = 20;
-        ditto_strategy *s = make_strategy(n, &so);
+        ditto_strategy *s = make_strategy(n, &OPTIONS(strategy, .timeout_ms = 20));
         assert_ok(ditto_strategy_trace_start(s, NULL));
         uint64_t taken_bytes = 0;
         for (int64_t held = 0; held < 8 * n - 3; held += 3)
@@ -256,13 +251,11 @@ static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void *
                 struct held_input h = { .held = held, .bad = fails ? 8 * (int64_t)n - 3 : -1 };
                 int64_t end = fails ? h.bad : 8 * (int64_t)n, saved_row = -1;
                 ditto_dataset *source = range(0, 8 * n), *d;
-                ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                 ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
                 ditto_iterator *it;
                 ditto_status status;
                 assert_ok(ditto_dataset_map(source, wait_on_row, &h, NULL, &d));
-                options.global_batch = 2 * n;
-                options.num_producers = 1;
+                ditto_input_options options = OPTIONS(input, .global_batch = 2 * n, .num_producers = 1);
                 assert_ok(ditto_strategy_iterate(s, d, &options, &it));
                 assert_int_equal(take_all_again(it, n, 0, &h, &options, &saved_row, &status), end);
                 assert_int_equal(status, fails ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT);
@@ -290,17 +283,13 @@ static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void *
 /* Runs are refused its batches, as after a call that has returned batches. */
 static void an_iterator_can_be_destroyed_after_a_call_across_replicas_that_timed_out(void **state)
 {
-    ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct held_input h = { .held = 3, .bad = -1 };
     ditto_dataset *source = range(0, 100), *d;
     ditto_iterator *it;
     ditto_value *value;
-    so.timeout_ms = 20;
-    ditto_strategy *s = make_strategy(2, &so);
+    ditto_strategy *s = make_strategy(2, &OPTIONS(strategy, .timeout_ms = 20));
     assert_ok(ditto_dataset_map(source, wait_on_row, &h, NULL, &d));
-    options.global_batch = 4;
-    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 4), &it));
     assert_status(ditto_iterator_next(it, &value), DITTO_ERR_TIMED_OUT);
     struct distribution got;
     begin(&got, s, it);
@@ -333,11 +322,10 @@ static void the_spec_is_infinite_if_the_iterator_has_no_end(void **state)
     for (int is_static = 0; is_static < 2; is_static++)
         for (int which = 0; which < 4; which++) {
             struct endless e = { { which & 1, which & 2 } };
-            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             ditto_element_spec spec;
             ditto_iterator *it;
-            options.replication = DITTO_REPLICATION_PER_REPLICA;
-            options.flags = is_static ? DITTO_INPUT_STATIC : 0;
+            ditto_input_options options = OPTIONS(input, .replication = DITTO_REPLICATION_PER_REPLICA,
+                                                  .flags = is_static ? DITTO_INPUT_STATIC : 0);
             assert_ok(ditto_strategy_iterate_from_function(s, make_finite_or_endless, &e, &options, &it));
             assert_ok(ditto_iterator_spec(it, &spec));
             assert_int_equal(spec.infinite, is_static ? which == 3 : which != 0);

@@ -63,12 +63,12 @@ static void close_count(void *row, void *position)
 
 static ditto_dataset *make_generator(int64_t *row)
 {
-    ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_dataset *d;
-    g.user = row;
-    g.open = open_count;
-    g.next = count_to_failure;
-    g.close = close_count;
+    ditto_generator g = { .struct_size = sizeof g,
+                          .user = row,
+                          .open = open_count,
+                          .next = count_to_failure,
+                          .close = close_count };
     assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
     return d;
 }
@@ -191,13 +191,11 @@ static void compare(const struct got *found, const struct expectation *expected,
 static ditto_input_options options_of(const struct steps *s, uint32_t producers, uint64_t number)
 {
     static const uint32_t buffer[] = { DITTO_NO_PREFETCH, 1, 2, 8 };
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    options.global_batch = s->last == LAST_DROPPED ? 0 : s->global;
-    options.num_pipelines = s->pipelines;
-    options.partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
-    options.flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0;
-    options.num_producers = producers;
-    options.buffer = buffer[number % 4];
+    ditto_input_options options = OPTIONS(
+        input, .global_batch = s->last == LAST_DROPPED ? 0 : s->global, .num_pipelines = s->pipelines,
+        .partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT,
+        .flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0, .num_producers = producers,
+        .buffer = buffer[number % 4]);
     return options;
 }
 
@@ -470,19 +468,16 @@ static int wait_in_child(void *argument)
 {
     const struct waiting *asked = argument;
     for (uint32_t producers = 1; producers <= 2; producers++) {
-        ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
-        ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
         struct waiting w = *asked;
         ditto_strategy *s;
         ditto_dataset *d;
-        so.num_replicas = 2;
-        so.timeout_ms = w.expected_run == DITTO_ERR_TIMED_OUT ? 300 : 0;
-        io.global_batch = 2;
-        io.num_pipelines = 2;
-        io.num_producers = producers;
+        ditto_strategy_options so = OPTIONS(strategy, .num_replicas = 2,
+                                            .timeout_ms = w.expected_run == DITTO_ERR_TIMED_OUT ? 300 : 0);
         REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &s) == DITTO_OK);
         REQUIRE(ditto_dataset_from_range(0, 1000000000, 1, &d) == DITTO_OK);
-        REQUIRE(ditto_strategy_iterate(s, d, &io, &w.iterator) == DITTO_OK);
+        REQUIRE(ditto_strategy_iterate(
+                    s, d, &OPTIONS(input, .global_batch = 2, .num_pipelines = 2, .num_producers = producers),
+                    &w.iterator) == DITTO_OK);
         ditto_status status = ditto_strategy_run(s, wait_for_other, &w);
         REQUIRE(status == w.expected_run);
         REQUIRE(w.expected_run != DITTO_ERR_DIVERGED ||

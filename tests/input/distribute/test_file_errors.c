@@ -34,14 +34,12 @@ static const ditto_csv_component two_columns[] = {
 static void expect_csv(const char *text, ditto_status expected, const char *message)
 {
     char *path = temporary_file(text), wanted[256];
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d;
-    options.global_batch = 2;
     for (uint32_t n = 1; n <= 3; n++) {
         ditto_strategy *s = make_strategy(n, NULL);
         ditto_iterator *it;
         assert_ok(csv(path, two_columns, 2, NULL, &d));
-        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+        assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 2), &it));
         assert_int_equal(ditto_strategy_run(s, drain, it), expected);
         if (expected != DITTO_END_OF_INPUT) {
             snprintf(wanted, sizeof wanted, "%s%s", path, message);
@@ -80,14 +78,13 @@ static void a_malformed_line_is_named_by_file_line_and_column(void **state)
 static void files_that_cannot_be_read_are_refused(void **state)
 {
     char *empty = temporary_file(""), *heading = temporary_file("a,b,c\n");
-    ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
     ditto_csv_component bad = { .num_columns = 0, .dtype = DITTO_F32 };
     ditto_dataset *d;
     assert_status(csv("/nowhere/x.csv", two_columns, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
     assert_message("/nowhere/x.csv");
     assert_status(csv("/tmp", two_columns, 2, NULL, &d), DITTO_ERR_IO);
     assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
-    options.skip_lines = 1;
+    ditto_csv_options options = OPTIONS(csv, .skip_lines = 1);
     assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     assert_message("there is no row after the 1 lines");
     assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
@@ -125,15 +122,12 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     char *path = temporary_file("1,2,3\n4,5,6\n7,8,9\n");
     ditto_strategy *s = make_strategy(1, NULL);
     ditto_shuffle_options how = DITTO_SHUFFLE_OPTIONS_INIT;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d, *shuffled;
     ditto_iterator *it;
-    options.global_batch = 1;
-    options.buffer = 1;
     assert_ok(csv(path, two_columns, 2, NULL, &d));
     /* The shuffle finds all lines at once. They are then read one by one. */
     assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
-    assert_ok(ditto_strategy_iterate(s, shuffled, &options, &it));
+    assert_ok(ditto_strategy_iterate(s, shuffled, &OPTIONS(input, .global_batch = 1, .buffer = 1), &it));
     /* After this run all lines are found. The third one is not read yet, because the queue has two slots, and
      * replica 0 still holds the first batch. */
     assert_ok(ditto_strategy_run(s, take_one, it));
@@ -151,19 +145,16 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
 static void of_several_malformed_lines_the_first_is_named(void **state)
 {
     char text[4000] = "", *path;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d;
     /* The bad lines are in two steps, which two producers may read at the same time. */
     for (int line = 1; line <= 300; line++)
         strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");
     path = temporary_file(text);
-    options.global_batch = 8;
-    options.num_producers = 4;
     for (int i = 0; i < 50; i++) {
         ditto_strategy *s = make_strategy(1, NULL);
         ditto_iterator *it;
         assert_ok(csv(path, two_columns, 2, NULL, &d));
-        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+        assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 8, .num_producers = 4), &it));
         assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_CORRUPT);
         assert_message(":201: column 2");
         assert_ok(ditto_iterator_destroy(it));

@@ -29,15 +29,14 @@ static void no_row_before_a_failure_is_lost(void **state)
             for (int how = 0; how < 4; how++) {
                 bool filtered = how % 2, whole = how / 2;
                 ditto_dataset *source = range(0, 200), *mapped, *d;
-                ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                 struct distribution got;
                 bool seen[200] = { false };
                 assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &mapped));
                 assert_ok(ditto_dataset_destroy(source));
                 d = filtered ? then(mapped, keep_residues, 1000) : mapped;
                 d = then(d, whole ? whole_batches_of : batch_of, 10);
-                options.num_producers = producers;
-                assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+                assert_ok(
+                    ditto_strategy_iterate(s, d, &OPTIONS(input, .num_producers = producers), &got.iterator));
                 begin(&got, s, got.iterator);
                 run_all(s, consume_to_error, &got, &got.report);
                 for (uint32_t r = 0; r < 3; r++)
@@ -84,15 +83,13 @@ static ditto_status consume_to_first_error(ditto_replica *self, void *argument)
 static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    options.global_batch = 4;
-    options.num_producers = 2;
     for (int i = 0; i < 20; i++) {
         _Atomic int row_10_was_read = 0;
         ditto_dataset *source = range(0, 40), *d;
         struct distribution got;
         assert_ok(ditto_dataset_map(source, fail_twice, (void *)&row_10_was_read, NULL, &d));
-        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+        assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 4, .num_producers = 2),
+                                         &got.iterator));
         begin(&got, s, got.iterator);
         run_all(s, consume_to_first_error, &got, &got.report);
         end(&got);
@@ -109,13 +106,11 @@ static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(
     for (int64_t bad = 0; bad < 40; bad++)
         for (int filtered = 0; filtered < 2; filtered++) {
             ditto_dataset *source = range(0, 80), *d;
-            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             struct distribution got;
-            options.global_batch = 10;
-            options.flags = DITTO_INPUT_STATIC;
             assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
             d = filtered ? then(d, keep_residues, 1000) : d; /* keeps all rows except row 0 */
-            assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+            assert_ok(ditto_strategy_iterate(
+                s, d, &OPTIONS(input, .global_batch = 10, .flags = DITTO_INPUT_STATIC), &got.iterator));
             begin(&got, s, got.iterator);
             run_all(s, consume_to_error, &got, &got.report);
             for (uint32_t r = 0; r < 2; r++)
@@ -133,14 +128,12 @@ static void rule_9_9_across_replicas_no_row_before_a_failure_is_lost(void **stat
     ditto_strategy *s = make_strategy(2, NULL);
     for (int64_t bad = 16; bad < 24; bad++) {
         ditto_dataset *source = range(0, 40), *d;
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         ditto_iterator *it;
         ditto_value *value;
         ditto_status status;
         int64_t rows = 0;
         assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
-        options.global_batch = 8;
-        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+        assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 8), &it));
         while ((status = ditto_iterator_next(it, &value)) == DITTO_OK) {
             for (uint32_t r = 0; r < 2; r++) {
                 ditto_tensor t;
@@ -197,17 +190,15 @@ static void rule_9_10_across_replicas_the_first_error_of_all_pipelines_is_return
     ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
     for (int early = 0; early < 2; early++) {
         char *name[2] = { csv_with_bad_row(early == 0 ? 4 : 9), csv_with_bad_row(early == 1 ? 4 : 9) };
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         ditto_error first = { .message = "" };
         ditto_dataset *d;
         assert_ok(
             ditto_dataset_from_csv(&(ditto_files){ (const char *const *)name, 2, 0 }, &column, 1, NULL, &d));
-        options.global_batch = 4;
-        options.num_pipelines = 2;
-        options.shard = DITTO_SHARD_FILE;
         for (int i = 0; i < test_trials(300); i++) {
             ditto_iterator *it;
-            assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+            assert_ok(ditto_strategy_iterate(
+                s, d, &OPTIONS(input, .global_batch = 4, .num_pipelines = 2, .shard = DITTO_SHARD_FILE),
+                &it));
             assert_first_file_error(it, name[early], &first);
             assert_ok(ditto_iterator_destroy(it));
         }

@@ -156,10 +156,9 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
         for (size_t g = 0; g < 6; g++)
             for (size_t l = 0; l < 5; l++)
                 for (uint32_t producers = 1; producers <= 3; producers += 2) {
-                    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-                    options.num_producers = producers;
-                    options.buffer = 1 + producers % 2;
-                    options.global_batch = globals[g];
+                    ditto_input_options options = OPTIONS(input, .num_producers = producers,
+                                                          .buffer = 1 + producers % 2,
+                                                          .global_batch = globals[g]);
                     ditto_dataset *d = numbers(lengths[l]);
                     struct pass *p = iterate(s, d, &options, globals[g]);
                     assert_ok(ditto_dataset_destroy(d));
@@ -180,15 +179,13 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
 static void rule_9_3_the_last_step_is_4_and_2_or_3_and_3(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d = numbers(14), *batched;
     assert_ok(ditto_dataset_batch(d, 8, 0, &batched));
     struct pass *p = iterate(s, batched, NULL, 8);
     assert_int_equal(p->sizes[1][0], 4);
     assert_int_equal(p->sizes[1][1], 2);
     free(p);
-    options.partial = DITTO_PARTIAL_EVEN;
-    p = iterate(s, batched, &options, 8);
+    p = iterate(s, batched, &OPTIONS(input, .partial = DITTO_PARTIAL_EVEN), 8);
     assert_int_equal(p->sizes[1][0], 3);
     assert_int_equal(p->sizes[1][1], 3);
     free(p);
@@ -243,10 +240,9 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
     ditto_strategy *s = make_strategy(3, NULL), *wide = make_strategy(4, NULL);
     ditto_dataset *d = numbers(1000);
     ditto_shuffle_options how = DITTO_SHUFFLE_OPTIONS_INIT;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     uint32_t first[1000];
     size_t moved = 0;
-    options.global_batch = 10;
+    ditto_input_options options = OPTIONS(input, .global_batch = 10);
     for (uint64_t buffer = 0; buffer <= 16; buffer += 16) {
         ditto_dataset *shuffled, *fixed, *other;
         how.seed = 5;
@@ -299,8 +295,7 @@ static void take_and_skip_cut_a_dataset_in_two(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = numbers(100), *head, *tail;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    options.global_batch = 7;
+    ditto_input_options options = OPTIONS(input, .global_batch = 7);
     assert_ok(ditto_dataset_take(d, 60, &head));
     assert_ok(ditto_dataset_skip(d, 60, &tail));
     struct pass *a = iterate(s, head, &options, 7), *b = iterate(s, tail, &options, 7);
@@ -324,11 +319,9 @@ static void take_and_skip_cut_a_dataset_in_two(void **state)
 static void an_iterator_can_be_destroyed_while_rows_are_left(void **state)
 {
     ditto_dataset *d = numbers(1000), *forever;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *one, *two;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
-    options.global_batch = 8;
-    options.num_producers = 3;
+    ditto_input_options options = OPTIONS(input, .global_batch = 8, .num_producers = 3);
     long threads = count_threads();
     for (int i = 0; i < 30; i++) {
         ditto_strategy *s = make_strategy(3, NULL);
@@ -352,7 +345,6 @@ static void wrong_datasets_are_refused(void **state)
     ditto_tensor scalar = { .data = xs, .dtype = DITTO_I32 };
     ditto_tensor uneven[2] = { { .data = xs, .dtype = DITTO_I32, .rank = 1, .shape = { 3 } },
                                { .data = xs, .dtype = DITTO_I32, .rank = 1, .shape = { 4 } } };
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d, *batched, *other;
     ditto_iterator *it;
     assert_status(ditto_dataset_from_arrays(&none, 1, &d), DITTO_ERR_INVALID); /* 0 rows */
@@ -373,7 +365,7 @@ static void wrong_datasets_are_refused(void **state)
     assert_message("without end");
     /* The skip would take for ever. Destroying the iterator does not wait for it. */
     assert_ok(ditto_dataset_skip(batched, UINT64_MAX - 1, &other));
-    options.global_batch = 4;
+    ditto_input_options options = OPTIONS(input, .global_batch = 4);
     assert_ok(ditto_strategy_iterate(s, other, &options, &it));
     assert_ok(ditto_iterator_destroy(it));
     assert_ok(ditto_dataset_destroy(other));
@@ -416,9 +408,8 @@ static ditto_status take_unevenly(ditto_replica *self, void *argument)
 static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **state)
 {
     ditto_dataset *d = numbers(1000), *forever;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
-    options.global_batch = 4;
+    ditto_input_options options = OPTIONS(input, .global_batch = 4);
     /* A queue holds the batch in use and one more. The fifth batch of replica 1 is therefore made although
      * replica 0 still uses its fourth. The sixth is never made, because replica 0's sixth comes before it. */
     options.buffer = 1;
@@ -445,11 +436,10 @@ static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void
         for (uint32_t n = 2; n <= 8; n += 3)
             for (uint32_t leaver = 0; leaver < n; leaver += n - 1) {
                 ditto_strategy *s = make_strategy(n, NULL);
-                ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                 struct leaving l = { .leaver = leaver };
-                options.global_batch = 2 * n;
-                options.num_producers = producers;
-                assert_ok(ditto_strategy_iterate(s, forever, &options, &l.iterator));
+                assert_ok(ditto_strategy_iterate(
+                    s, forever, &OPTIONS(input, .global_batch = 2 * n, .num_producers = producers),
+                    &l.iterator));
                 assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_DIVERGED);
                 char text[64];
                 snprintf(text, sizeof text, "replica %u has returned", leaver);

@@ -55,11 +55,9 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
         for (size_t i = 0; i < 5; i++)
             for (uint32_t producers = 0; producers < 4; producers++) {
                 struct distribution got;
-                ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                 ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
-                options.buffer = buffers[i];
-                options.num_producers = producers;
-                options.flags = host ? DITTO_INPUT_HOST_MEMORY : 0;
+                ditto_input_options options = OPTIONS(input, .buffer = buffers[i], .num_producers = producers,
+                                                      .flags = host ? DITTO_INPUT_HOST_MEMORY : 0);
                 distribute(&got, s, ahead, &options);
                 check_steps(
                     &(struct steps){
@@ -86,10 +84,7 @@ static void memory_of_the_queues_stays_within_its_limit(void **state)
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     for (uint64_t cap = 4000; cap < 40000; cap += 1000) {
         struct distribution got;
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-        options.buffer = 20;
-        options.max_bytes = cap;
-        distribute(&got, s, d, &options);
+        distribute(&got, s, d, &OPTIONS(input, .buffer = 20, .max_bytes = cap));
         assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &stats));
         assert_true(stats.queue_bytes <= cap && stats.num_slots <= 21 && stats.num_slots >= 1);
         assert_int_equal(got.taken[0].rows + got.taken[1].rows, 10000);
@@ -110,9 +105,7 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
     struct distribution got;
     ditto_element_spec spec;
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
-        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-        options.global_batch = 8;
-        options.num_pipelines = pipelines;
+        ditto_input_options options = OPTIONS(input, .global_batch = 8, .num_pipelines = pipelines);
         distribute(&got, s, d, &options);
         assert_int_equal(got.taken[0].steps, 4);
         assert_ok(ditto_iterator_spec(got.iterator, &spec));
@@ -132,10 +125,8 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
     assert_ok(ditto_dataset_destroy(d));
     /* No step is smaller, although 8 does not divide the 31 rows that are repeated. */
     d = then(rows_31, ditto_dataset_repeat, DITTO_REPEAT_FOREVER);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it;
-    options.global_batch = 8;
-    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 8), &it));
     begin(&got, s, it);
     got.stop_after = 100;
     run_all(s, consume, &got, &got.report);

@@ -17,12 +17,9 @@ static void rest_us(long us)
 static ditto_iterator *iterate(ditto_strategy *s, ditto_dataset *d, uint64_t global, uint32_t producers,
                                uint32_t flags)
 {
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it = NULL;
-    options.global_batch = global;
-    options.num_producers = producers;
-    options.flags = flags;
-    options.buffer = 4;
+    ditto_input_options options = OPTIONS(input, .global_batch = global, .num_producers = producers,
+                                          .flags = flags, .buffer = 4);
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
     return it;
 }
@@ -98,9 +95,7 @@ static ditto_status make_calling(enum kind kind, struct caller *c, ditto_dataset
 {
     ditto_tensor row = { .dtype = DITTO_I64 };
     ditto_dataset *rows;
-    ditto_generator g = DITTO_GENERATOR_INIT;
-    g.user = c;
-    g.next = generator_calls;
+    ditto_generator g = { .struct_size = sizeof g, .user = c, .next = generator_calls };
     if (kind == GENERATOR)
         return ditto_dataset_from_generator(&g, &row, 1, out);
     DITTO_TRY(ditto_dataset_from_range(0, 100000, 1, &rows));
@@ -114,14 +109,12 @@ static int calls_of_a_dataset(void *kind)
 {
     float zero[4] = { 0 };
     ditto_tensor initial = { .data = zero, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
-    ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
     struct caller c = { .calls = 0 };
     ditto_iterator *it;
     ditto_dataset *d;
-    so.num_replicas = 2;
-    io.global_batch = 8;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &c.strategy) == DITTO_OK);
+    ditto_input_options io = OPTIONS(input, .global_batch = 8);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 2), &c.strategy) ==
+            DITTO_OK);
     REQUIRE(ditto_variable_create(c.strategy, &initial, NULL, &c.variable) == DITTO_OK);
     REQUIRE(make_calling(*(enum kind *)kind, &c, &d) == DITTO_OK);
     /* The iterator is destroyed without a run, or after a run that gets the error of the function. */
@@ -194,22 +187,20 @@ static ditto_status restore_nothing(void *user, void *position, const void *byte
 }
 static int save_in_save(void *unused)
 {
-    ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_tensor row = { .dtype = DITTO_I64 };
-    ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
     struct caller c = { .calls = 0 };
     ditto_iterator *it;
     ditto_dataset *d;
     void *state;
     size_t bytes;
-    g.user = &c;
-    g.next = generate_ones;
-    g.save = save_saves;
-    g.restore = restore_nothing;
-    io.global_batch = 2;
+    ditto_generator g = { .struct_size = sizeof g,
+                          .user = &c,
+                          .next = generate_ones,
+                          .save = save_saves,
+                          .restore = restore_nothing };
     REQUIRE(ditto_strategy_create(DITTO_ONE_DEVICE, NULL, &c.strategy) == DITTO_OK);
     REQUIRE(ditto_dataset_from_generator(&g, &row, 1, &d) == DITTO_OK);
-    REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(c.strategy, d, &OPTIONS(input, .global_batch = 2), &it) == DITTO_OK);
     atomic_store(&c.iterator, it);
     REQUIRE(ditto_iterator_save(it, &state, &bytes) == DITTO_ERR_CONTEXT);
     REQUIRE(c.save == DITTO_ERR_CONTEXT);
@@ -288,21 +279,18 @@ static void close_calls(void *user, void *position)
 static void try_close(uint32_t n, uint32_t pipelines, bool strategy_first, bool in_scope)
 {
     ditto_strategy *s = make_strategy(n, NULL);
-    ditto_generator g = DITTO_GENERATOR_INIT;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F32 };
     struct closing c = { .plain = ditto_get_strategy(), .other = make_strategy(1, NULL) };
     double exact = third_of(2);
     ditto_dataset *d;
     ditto_iterator *it;
     assert_ok(ditto_variable_create(c.other, &scalar, NULL, &c.variable));
-    g.user = &c;
-    g.next = generate_for_ever;
-    g.close = close_calls;
+    ditto_generator g = {
+        .struct_size = sizeof g, .user = &c, .next = generate_for_ever, .close = close_calls
+    };
     assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
-    options.global_batch = 2 * n;
-    options.num_pipelines = pipelines;
-    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 2 * n, .num_pipelines = pipelines),
+                                     &it));
     assert_ok(ditto_strategy_run(s, take_one, it));
     if (strategy_first)
         assert_ok(ditto_strategy_destroy(s));
@@ -487,12 +475,10 @@ static void rows_do_not_depend_on_the_callers_floating_point_environment(void **
 {
     static struct computed first, now;
     ditto_strategy *s = make_strategy(1, NULL);
-    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor row = { .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
     ditto_dataset *numbers = range(0, COMPUTED), *d;
     unsigned before = modes();
-    options.row = &row;
-    options.num_components = 1;
+    ditto_map_options options = OPTIONS(map, .row = &row, .num_components = 1);
     for (uint32_t spoils = 0; spoils < 2; spoils++) {
         assert_ok(ditto_dataset_map(numbers, compute, spoils ? &row : NULL, &options, &d));
         for (int m = 0; m < OTHER_MODES; m++) {
@@ -570,14 +556,11 @@ static ditto_status reduce_row(const ditto_tensor *row, void *state)
 static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(void **state)
 {
     static struct reduced first, now;
-    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor row = { .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
     ditto_dataset *numbers = range(0, COMPUTED), *d;
     unsigned before = modes();
     double normal[OTHER_MODES][33];
-    options.row = &row;
-    options.num_components = 1;
-    assert_ok(ditto_dataset_map(numbers, compute, NULL, &options, &d));
+    assert_ok(ditto_dataset_map(numbers, compute, NULL, &OPTIONS(map, .row = &row, .num_components = 1), &d));
     for (int m = 0; m < OTHER_MODES; m++) {
         ditto_random random = ditto_random_make(7, 1);
         memset(&now, 0, sizeof now);
@@ -734,21 +717,15 @@ static void a_replica_that_leaves_is_named_for_every_cause_of_waiting(void **sta
         uint32_t pipelines;
         ditto_shard_policy shard;
     } sharing[] = { { 1, DITTO_SHARD_DEFAULT }, { 3, DITTO_SHARD_DATA }, { 3, DITTO_SHARD_OFF } };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.timeout_ms = 60000;
     for (uint32_t producers = 1; producers <= 3; producers++)
         for (size_t i = 0; i < sizeof sharing / sizeof sharing[0]; i++)
             for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC) {
-                ditto_strategy *s = make_strategy(3, &options);
+                ditto_strategy *s = make_strategy(3, &OPTIONS(strategy, .timeout_ms = 60000));
                 ditto_dataset *d = range(0, 3000);
-                ditto_input_options how = DITTO_INPUT_OPTIONS_INIT;
                 ditto_iterator *it;
-                how.global_batch = 3;
-                how.num_producers = producers;
-                how.num_pipelines = sharing[i].pipelines;
-                how.shard = sharing[i].shard;
-                how.flags = flags;
-                how.buffer = 4;
+                ditto_input_options how = OPTIONS(input, .global_batch = 3, .num_producers = producers,
+                                                  .num_pipelines = sharing[i].pipelines,
+                                                  .shard = sharing[i].shard, .flags = flags, .buffer = 4);
                 assert_ok(ditto_strategy_iterate(s, d, &how, &it));
                 assert_status(ditto_strategy_run(s, leave_early, it), DITTO_ERR_DIVERGED);
                 assert_message("replica 1 has returned");

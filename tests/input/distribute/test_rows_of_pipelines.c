@@ -28,14 +28,12 @@ static void try_point(ditto_strategy *s, const struct point *p, uint64_t number)
 {
     static struct rows all;
     struct distribution d;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *dataset = upstream(p->upstream, p->length);
-    options.global_batch = p->global;
-    options.num_pipelines = p->pipelines;
-    options.shard = p->shard;
-    options.partial = p->even ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL;
-    options.num_producers = (uint32_t)(1 + number % 3);
-    options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
+    ditto_input_options options = OPTIONS(
+        input, .global_batch = p->global, .num_pipelines = p->pipelines, .shard = p->shard,
+        .partial = p->even ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL,
+        .num_producers = (uint32_t)(1 + number % 3),
+        .buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4));
     assert_ok(list_rows(dataset, 0, &all));
     distribute(&d, s, dataset, &options);
     const int64_t *list[MOST_REPLICAS];
@@ -151,15 +149,13 @@ static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard_pol
     static struct source from;
     const int64_t *list[MOST_REPLICAS];
     struct distribution d;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     make_source(&from, s, shard == DITTO_SHARD_FILE);
-    options.global_batch = s->last == LAST_DROPPED ? 0 : s->global;
-    options.num_pipelines = s->pipelines;
-    options.shard = number % 2 && shard != DITTO_SHARD_OFF ? DITTO_SHARD_AUTO : shard;
-    options.partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
-    options.flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0;
-    options.num_producers = (uint32_t)(1 + number % 3);
-    options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
+    ditto_input_options options = OPTIONS(
+        input, .global_batch = s->last == LAST_DROPPED ? 0 : s->global, .num_pipelines = s->pipelines,
+        .shard = number % 2 && shard != DITTO_SHARD_OFF ? DITTO_SHARD_AUTO : shard,
+        .partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT,
+        .flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0, .num_producers = (uint32_t)(1 + number % 3),
+        .buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4));
     distribute(&d, strategy, from.dataset, &options);
     for (uint32_t w = 0; w < s->pipelines; w++)
         list[w] = from.row[w];
@@ -250,9 +246,8 @@ static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelin
     for (uint64_t global = 1; global < 40; global += 6)
         for (int partial = DITTO_PARTIAL_FILL; partial <= DITTO_PARTIAL_EVEN; partial++) {
             struct distribution one, several;
-            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-            options.global_batch = global;
-            options.partial = (ditto_partial_policy)partial;
+            ditto_input_options options = OPTIONS(input, .global_batch = global,
+                                                  .partial = (ditto_partial_policy)partial);
             distribute(&one, strategy, d, &options);
             for (options.num_pipelines = 2; options.num_pipelines <= 6;
                  options.num_pipelines += options.num_pipelines == 3 ? 3 : 1) {
@@ -273,7 +268,6 @@ static void rule_9_6_pipelines_take_files_in_turn(void **state)
 {
     char *name[5];
     ditto_strategy *s = make_strategy(4, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_text_options text = DITTO_TEXT_OPTIONS_INIT;
     ditto_dataset *d;
     struct distribution got;
@@ -283,8 +277,7 @@ static void rule_9_6_pipelines_take_files_in_turn(void **state)
         snprintf(lines, sizeof lines, "%c0000000\n%c1111111\n", 'a' + i, 'a' + i);
         name[i] = temporary_file(lines);
     }
-    options.global_batch = 4;
-    options.num_pipelines = 2;
+    ditto_input_options options = OPTIONS(input, .global_batch = 4, .num_pipelines = 2);
     for (int how = 0; how < 2; how++) {
         options.shard = how == 0 ? DITTO_SHARD_AUTO : DITTO_SHARD_FILE;
         assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 5, 0 }, &text, &d));
@@ -314,11 +307,9 @@ static void rule_9_6_auto_shares_rows_if_there_are_fewer_files_than_pipelines(vo
     int64_t numbers[] = { 0, 1, 2, 3 };
     char *name = temporary_bytes((const char *)numbers, sizeof numbers);
     ditto_strategy *s = make_strategy(4, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct distribution got;
     ditto_dataset *d;
-    options.global_batch = 4;
-    options.num_pipelines = 2;
+    ditto_input_options options = OPTIONS(input, .global_batch = 4, .num_pipelines = 2);
     assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)&name, 1, 0 },
                                        &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &d));
     options.shard = DITTO_SHARD_FILE;
@@ -341,13 +332,12 @@ static void rule_9_6_auto_shares_rows_if_there_are_fewer_files_than_pipelines(vo
 static void rule_9_6_a_dataset_without_files_is_not_shared_by_files(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d = range(0, 9);
     ditto_iterator *it;
-    options.global_batch = 4;
-    options.num_pipelines = 2;
-    options.shard = DITTO_SHARD_FILE;
-    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_NOT_FOUND);
+    assert_status(
+        ditto_strategy_iterate(
+            s, d, &OPTIONS(input, .global_batch = 4, .num_pipelines = 2, .shard = DITTO_SHARD_FILE), &it),
+        DITTO_ERR_NOT_FOUND);
     assert_message("read from no file");
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
@@ -360,15 +350,12 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
     char *name[2] = { temporary_file("a0000000\nb0000000\nc0000000\n"),
                       temporary_file("d0000000\ne0000000\nf0000000\n") };
     ditto_strategy *s = make_strategy(2, NULL);
-    ditto_text_options text = DITTO_TEXT_OPTIONS_INIT;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *files, *numbers = range(0, 4), *made[5];
     static const uint64_t rows[] = { 4, 4, 4, 3, 6 };
     ditto_iterator *it;
-    text.max_bytes = 8;
-    options.global_batch = 2;
-    options.num_pipelines = 2;
-    assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 2, 0 }, &text, &files));
+    ditto_input_options options = OPTIONS(input, .global_batch = 2, .num_pipelines = 2);
+    assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 2, 0 },
+                                      &OPTIONS(text, .max_bytes = 8), &files));
     assert_ok(ditto_dataset_take(files, 4, &made[0]));
     assert_ok(ditto_dataset_skip(files, 2, &made[1]));
     assert_ok(ditto_dataset_zip((ditto_dataset *[]){ files, numbers }, 2, &made[2]));
@@ -475,12 +462,11 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
 static void rule_9_7_wrong_datasets_of_a_function_are_refused(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it;
     struct making m = { .pipelines = 2, .rows = 9, .batch = 2, .differ = true };
     uint32_t first = first_local(s) / 2;
     uint64_t batch;
-    options.num_pipelines = 2;
+    ditto_input_options options = OPTIONS(input, .num_pipelines = 2);
     m.first = first;
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
                   DITTO_ERR_INVALID);

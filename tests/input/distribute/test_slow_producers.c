@@ -57,7 +57,6 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *source = range(0, 40), *d;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator_counters all = DITTO_ITERATOR_COUNTERS_INIT, one = DITTO_ITERATOR_COUNTERS_INIT;
     /* Row 36 is in replica 0's last batch. The producer has handed over all batches before it, so replica 0
      * sleeps only if it waits for this one. */
@@ -67,9 +66,7 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     size_t length;
     char text[4000];
     assert_ok(ditto_dataset_map(source, slow_map, &held, NULL, &d));
-    options.global_batch = 4;
-    options.num_producers = 1;
-    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 4, .num_producers = 1), &it));
     begin(&slow.got, s, it);
     run_all(s, consume_slow, &slow, &slow.got.report);
     assert_true(await_filling_ns(it, 40 * 1000000ull) >= 40 * 1000000ull);
@@ -112,15 +109,13 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *source = range(0, 200), *d;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     /* The last row is not returned before this thread sleeps in the call that destroys the iterator. */
     struct held_row held = { .row = 199 };
     struct background b = { .strategy = s, .status = DITTO_ERR_USER };
     pthread_t thread;
     ditto_iterator *it;
     assert_ok(ditto_dataset_map(source, slow_map, &held, NULL, &d));
-    options.global_batch = 4;
-    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_ok(ditto_strategy_iterate(s, d, &OPTIONS(input, .global_batch = 4), &it));
     begin(&b.got, s, it);
     assert_int_equal(pthread_create(&thread, NULL, run_in_background, &b), 0);
     while (atomic_load(&b.has_begun) == 0)
@@ -143,12 +138,9 @@ static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **stat
     for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC)
         for (uint32_t leaver = 0; leaver < 4; leaver++) {
             ditto_strategy *s = make_strategy(4, NULL);
-            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             struct leaving l = { .leaver = leaver };
-            options.global_batch = 8;
-            options.num_pipelines = 2;
-            options.num_producers = 2;
-            options.flags = flags;
+            ditto_input_options options = OPTIONS(input, .global_batch = 8, .num_pipelines = 2,
+                                                  .num_producers = 2, .flags = flags);
             assert_ok(ditto_strategy_iterate(s, d, &options, &l.iterator));
             assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_DIVERGED);
             char text[64];

@@ -216,10 +216,9 @@ static void pipelines_continue_together(void **state)
  * one number. */
 static ditto_status overlapping(const char *name, ditto_dataset **out)
 {
-    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
     const ditto_tensor row[2] = { { .dtype = DITTO_I64 }, { .dtype = DITTO_I64, .rank = 1, .shape = { 2 } } };
-    options.stride_bytes = sizeof(int64_t);
-    return ditto_dataset_from_fixed(&(ditto_files){ &name, 1, 0 }, row, 2, &options, out);
+    return ditto_dataset_from_fixed(&(ditto_files){ &name, 1, 0 }, row, 2,
+                                    &OPTIONS(fixed, .stride_bytes = sizeof(int64_t)), out);
 }
 
 static void rows_that_overlap_in_their_file_continue(void **state)
@@ -485,17 +484,17 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
     ditto_strategy *s = make_strategy(1, NULL);
     for (int how = 0; how < 2; how++) {
         struct until u = { 0 };
-        ditto_generator g = DITTO_GENERATOR_INIT;
         ditto_dataset *d;
         ditto_input_options options = { .struct_size = sizeof options,
                                         .global_batch = how == 0 ? 4 : 0,
                                         .num_producers = 1 };
         void *saved;
         size_t bytes;
-        g.user = &u;
-        g.next = until_30;
-        g.save = until_save;
-        g.restore = until_restore;
+        ditto_generator g = { .struct_size = sizeof g,
+                              .user = &u,
+                              .next = until_30,
+                              .save = until_save,
+                              .restore = until_restore };
         assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
         d = how == 0 ? then(d, shuffle_by, 20) : then(d, whole_batches_of, 16);
         struct record *r = make_record(1);

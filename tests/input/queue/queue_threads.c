@@ -14,11 +14,7 @@ ditto_queue *make(const ditto_queue_options *options)
 
 ditto_queue *make_with(uint32_t slots, uint32_t producers)
 {
-    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
-    options.num_slots = slots;
-    options.num_producers = producers;
-    options.spin_us = 1;
-    return make(&options);
+    return make(&OPTIONS(queue, .num_slots = slots, .num_producers = producers, .spin_us = 1));
 }
 
 void *number(uint64_t n)

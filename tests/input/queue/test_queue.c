@@ -121,11 +121,11 @@ static void any_mixture_of_calls_keeps_the_order(void **state)
 {
     uint64_t seed = test_seed(20261122);
     for (int trial = test_trials(60); trial > 0; trial--) {
-        ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
         struct stream s = { .seed = seed, .claims = true };
-        options.num_producers = s.producers = 1 + (uint32_t)(test_random(&seed) % 5);
-        options.num_slots = 1 + (uint32_t)(test_random(&seed) % 9);
-        options.max_bytes = s.max_bytes = test_random(&seed) % 2 * (64 + test_random(&seed) % 200);
+        ditto_queue_options options = OPTIONS(
+            queue, .num_producers = s.producers = 1 + (uint32_t)(test_random(&seed) % 5),
+            .num_slots = 1 + (uint32_t)(test_random(&seed) % 9),
+            .max_bytes = s.max_bytes = test_random(&seed) % 2 * (64 + test_random(&seed) % 200));
         s.payload = test_random(&seed) % 2 == 0;
         options.payload_bytes = s.payload ? 512 : 0;
         options.spin_us = (uint32_t)(test_random(&seed) % 3);
@@ -162,12 +162,9 @@ static void a_try_returns_pending_and_a_timeout_names_the_cause(void **state)
 
 static void the_limit_counts_all_bytes_in_use(void **state)
 {
-    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
     uint64_t ticket;
-    options.max_bytes = 100;
-    options.num_producers = 2;
-    ditto_queue *queue = make(&options);
+    ditto_queue *queue = make(&OPTIONS(queue, .max_bytes = 100, .num_producers = 2));
     assert_status(ditto_queue_put(queue, 0, NULL, 101, 0), DITTO_ERR_RANGE);
     assert_message("never fits");
     assert_ok(ditto_queue_put(queue, 0, number(1), 60, 0));
@@ -210,14 +207,10 @@ static void *hold_bytes(void *argument)
 
 static void claimed_bytes_never_exceed_the_limit(void **state)
 {
-    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     struct stream s = { .producers = 8, .items = (uint64_t)test_trials(2000), .max_bytes = 1000 };
     pthread_t thread[8];
     struct producer producer[8];
-    options.num_producers = 8;
-    options.max_bytes = s.max_bytes;
-    options.num_slots = 4;
-    s.queue = make(&options);
+    s.queue = make(&OPTIONS(queue, .num_producers = 8, .max_bytes = s.max_bytes, .num_slots = 4));
     for (uint32_t i = 0; i < 8; i++) {
         producer[i] = (struct producer){ &s, i };
         assert_int_equal(pthread_create(&thread[i], NULL, hold_bytes, &producer[i]), 0);
@@ -236,14 +229,10 @@ static void claimed_bytes_never_exceed_the_limit(void **state)
 
 static void the_consumer_owns_the_payload_until_its_next_get(void **state)
 {
-    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
     uint64_t ticket;
     void *payload;
-    options.payload_bytes = 100;
-    options.num_slots = 2;
-    options.max_bytes = 200;
-    ditto_queue *queue = make(&options);
+    ditto_queue *queue = make(&OPTIONS(queue, .payload_bytes = 100, .num_slots = 2, .max_bytes = 200));
     assert_ok(ditto_queue_put(queue, 0, "first", 6, 0));
     assert_ok(ditto_queue_claim(queue, 0, 100, 0, &ticket, &payload));
     assert_int_equal((uintptr_t)payload % 128, 0);
@@ -325,8 +314,7 @@ static void wrong_options_are_refused(void **state)
 
 static void an_explicit_spin_time_of_0_us_means_no_spinning(void **state)
 {
-    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
-    options.has_spin_us = 1;
+    ditto_queue_options options = OPTIONS(queue, .has_spin_us = 1);
     ditto_queue *queue = make(&options);
     assert_true(queue->wait_policy.spin_ns == 0 && queue->wait_policy.yield_ns == 0);
     assert_ok(ditto_queue_destroy(queue));

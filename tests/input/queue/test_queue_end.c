@@ -271,12 +271,9 @@ static void count_drop(void *item, void *argument)
 
 static void items_that_are_left_are_dropped_once(void **state)
 {
-    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
     uint64_t sum = 0, ticket;
-    options.drop = count_drop;
-    options.drop_user = &sum;
-    ditto_queue *queue = make(&options);
+    ditto_queue *queue = make(&OPTIONS(queue, .drop = count_drop, .drop_user = &sum));
     assert_ok(ditto_queue_put(queue, 0, number(1), 0, 0));
     assert_ok(ditto_queue_put(queue, 0, number(10), 0, 0));
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL)); /* never published */

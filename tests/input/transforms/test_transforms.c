@@ -107,18 +107,16 @@ static ditto_status sum_both(const ditto_tensor *in, const ditto_tensor *out, di
 
 static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(void **state)
 {
-    ditto_map_options one = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_I64 };
     ditto_element_spec spec;
-    one.row = &scalar;
-    one.num_components = 1;
     for (int longer = 0; longer < 2; longer++) {
         ditto_dataset *d = joined(ditto_dataset_zip, range(0, longer == 0 ? 9 : 3),
                                   range(5, longer == 1 ? 14 : 8)),
                       *sums;
         assert_ok(ditto_dataset_spec(d, &spec));
         assert_int_equal(spec.num_components, 2);
-        assert_ok(ditto_dataset_map(d, sum_both, NULL, &one, &sums));
+        assert_ok(
+            ditto_dataset_map(d, sum_both, NULL, &OPTIONS(map, .row = &scalar, .num_components = 1), &sums));
         assert_ok(ditto_dataset_destroy(d));
         assert_rows(sums, 5, 106, 207);
         assert_ok(ditto_dataset_destroy(sums));
@@ -219,11 +217,9 @@ static void a_row_that_no_memory_holds_is_refused(void **state)
     ditto_tensor row[3] = { { .dtype = DITTO_U8, .rank = 1, .shape = { half } },
                             { .dtype = DITTO_U8, .rank = 1, .shape = { half } },
                             { .dtype = DITTO_U8, .rank = 1, .shape = { 128 } } };
-    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
     ditto_dataset *d = range(0, 3), *mapped;
-    options.row = row;
-    options.num_components = 3;
-    assert_ok(ditto_dataset_map(d, fail_on_row, NULL, &options, &mapped));
+    assert_ok(
+        ditto_dataset_map(d, fail_on_row, NULL, &OPTIONS(map, .row = row, .num_components = 3), &mapped));
     assert_status(list_rows(mapped, 0, &rows), DITTO_ERR_NO_MEMORY);
     assert_message("no memory for the values of 1 rows");
     assert_ok(ditto_dataset_destroy(mapped));
@@ -281,12 +277,10 @@ static void fail_close(void *user, void *position)
 }
 static ditto_dataset *failing_generator(struct failing *f)
 {
-    ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_dataset *d;
-    g.user = f;
-    g.open = fail_open;
-    g.next = fail_next;
-    g.close = fail_close;
+    ditto_generator g = {
+        .struct_size = sizeof g, .user = f, .open = fail_open, .next = fail_next, .close = fail_close
+    };
     assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
     return d;
 }
@@ -326,10 +320,8 @@ static ditto_status refuse_open(void *user, uint64_t pass, void **position)
 static void an_input_that_cannot_be_opened_fails_after_the_rows_of_those_before_it(void **state)
 {
     static struct rows rows;
-    ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_dataset *bad, *inputs[2], *d;
-    g.open = refuse_open;
-    g.next = fail_next;
+    ditto_generator g = { .struct_size = sizeof g, .open = refuse_open, .next = fail_next };
     assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &bad));
     inputs[0] = range(0, 4);
     inputs[1] = bad;
@@ -378,7 +370,6 @@ static void a_function_that_fails_is_named_with_the_row(void **state)
 static void wrong_arguments_are_refused_by_transformations(void **state)
 {
     ditto_dataset *d = range(0, 10), *batched = then(range(0, 10), batch_of, 2), *out, *zipped[9];
-    ditto_map_options map = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor deep = { .dtype = DITTO_F32, .rank = DITTO_MAX_RANK };
     ditto_generator g = DITTO_GENERATOR_INIT;
     assert_status(ditto_dataset_shuffle(batched, NULL, &out), DITTO_ERR_UNSUPPORTED);
@@ -403,7 +394,7 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     assert_message("num_shards is 0");
     assert_status(ditto_dataset_prefetch(d, 0, &out), DITTO_ERR_RANGE);
     assert_status(ditto_dataset_map(d, NULL, NULL, NULL, &out), DITTO_ERR_INVALID);
-    map.num_components = 1;
+    ditto_map_options map = OPTIONS(map, .num_components = 1);
     assert_status(ditto_dataset_map(d, fail_on_500, NULL, &map, &out), DITTO_ERR_INVALID);
     map.row = &deep;
     assert_status(ditto_dataset_map(d, fail_on_500, NULL, &map, &out), DITTO_ERR_INVALID);
@@ -442,16 +433,14 @@ static ditto_status forget_row(const ditto_tensor *in, const ditto_tensor *out, 
  * row. */
 static void a_row_that_is_larger_than_any_memory_is_refused(void **state)
 {
-    ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_tensor huge = { .dtype = DITTO_U8, .rank = 1, .shape = { PTRDIFF_MAX } };
-    ditto_map_options map = DITTO_MAP_OPTIONS_INIT;
     ditto_dataset *d, *small;
     int rows = 0;
-    g.next = write_nothing;
-    map.row = &(ditto_tensor){ .dtype = DITTO_U8 };
-    map.num_components = 1;
+    ditto_generator g = { .struct_size = sizeof g, .next = write_nothing };
     assert_ok(ditto_dataset_from_generator(&g, (ditto_tensor[]){ huge, huge }, 2, &d));
-    assert_ok(ditto_dataset_map(d, forget_row, NULL, &map, &small));
+    assert_ok(ditto_dataset_map(
+        d, forget_row, NULL, &OPTIONS(map, .row = &(ditto_tensor){ .dtype = DITTO_U8 }, .num_components = 1),
+        &small));
     assert_status(ditto_dataset_reduce(small, count_a_row, &rows, 0), DITTO_ERR_NO_MEMORY);
     assert_int_equal(rows, 0);
     assert_ok(ditto_dataset_destroy(small));

@@ -242,10 +242,8 @@ static ditto_status wait_as_replica_0(ditto_replica *self, void *argument)
  * when the time limit has passed, the other replicas are stopped. */
 static void a_caller_that_waits_too_long_for_its_helper_stops_the_run(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct leaving l = { 0 };
-    options.run_timeout_ms = 50;
-    ditto_strategy *s = make_wide_strategy(2, 2, &options);
+    ditto_strategy *s = make_wide_strategy(2, 2, &OPTIONS(strategy, .run_timeout_ms = 50));
     assert_status(ditto_strategy_run(s, wait_as_replica_0, &l), DITTO_ERR_TIMED_OUT);
     assert_message("logical device 1 of replica 0 had not returned");
     assert_true(await_all_returned(s)); /* on a busy machine the run may give up on replica 1 */

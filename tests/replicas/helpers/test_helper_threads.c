@@ -77,7 +77,6 @@ static ditto_status look_at_mask(ditto_replica *self, void *argument)
 
 static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct mask_check m = { 0 };
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *here;
@@ -85,7 +84,7 @@ static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_destroy(here));
-    options.span = DITTO_SPAN_MACHINE;
+    ditto_strategy_options options = OPTIONS(strategy, .span = DITTO_SPAN_MACHINE);
     options.num_replicas = 2; /* both use all PUs */
     options.helpers = DITTO_SWITCH_OFF;
     await_earlier_threads();
@@ -111,12 +110,9 @@ static void stopped(uint32_t replica, void *user)
 
 static void hooks_are_called_for_helpers_too(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct hooked h = { 0 };
-    options.thread_start = started;
-    options.thread_stop = stopped;
-    options.thread_user = &h;
-    ditto_strategy *s = make_wide_strategy(2, 3, &options);
+    ditto_strategy *s = make_wide_strategy(
+        2, 3, &OPTIONS(strategy, .thread_start = started, .thread_stop = stopped, .thread_user = &h));
     assert_ok(ditto_strategy_destroy(s));
     assert_int_equal(h.started, 5);
     assert_int_equal(h.stopped, 5);
@@ -132,16 +128,13 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     ditto_pu first, last;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_strategy *one, *other;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_pu(here, 0, &first));
     assert_ok(ditto_topology_pu(here, counts.pus - 1, &last));
     assert_ok(ditto_topology_destroy(here));
-    placing.pus = &first.number;
-    placing.num_pus = 1;
-    options.placement_options = &placing;
+    ditto_placement_options placing = OPTIONS(placement, .pus = &first.number, .num_pus = 1);
+    ditto_strategy_options options = OPTIONS(strategy, .placement_options = &placing);
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &one));
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
     assert_ok(ditto_strategy_replica_info(one, 0, 0, &info));
@@ -152,7 +145,6 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     assert_ok(ditto_strategy_replica_info(one, 0, 0, &info));
     assert_int_equal(info.num_foreign_threads, 0);
     if (counts.pus > 1) {
-        ditto_strategy_options wide = DITTO_STRATEGY_OPTIONS_INIT;
         placing.pus = &last.number;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
         assert_ok(ditto_strategy_replica_info(one, 0, 0, &info));
@@ -163,7 +155,7 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
         assert_null(strstr(text, "PU shared with"));
         assert_ok(ditto_strategy_destroy(one));
         /* The replica shares a PU with `other` that is not the PU of its leader, with helpers and without. */
-        wide.span = DITTO_SPAN_MACHINE;
+        ditto_strategy_options wide = OPTIONS(strategy, .span = DITTO_SPAN_MACHINE);
         for (int helpers = DITTO_SWITCH_ON; helpers <= DITTO_SWITCH_OFF; helpers++) {
             wide.helpers = (ditto_switch)helpers;
             assert_ok(ditto_strategy_create(DITTO_MIRRORED, &wide, &one));
@@ -217,19 +209,17 @@ static void two_strategies_work_side_by_side(void **state)
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     for (uint32_t i = 0; i < 2; i++) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
         uint32_t pus[2] = { 0 };
         for (uint32_t k = 0; k < 2; k++) {
             ditto_pu pu;
             assert_ok(ditto_topology_pu(here, counts.pus > 1 ? i * (counts.pus / 2) : 0, &pu));
             pus[k] = pu.number;
         }
-        placing.pus = pus;
-        placing.num_pus = 2;
-        placing.flags = DITTO_PLACEMENT_SHARE;
-        options.placement_options = &placing;
-        options.caller = i == 0 ? DITTO_CALLER_DEFAULT : DITTO_CALLER_WAITS;
+        ditto_placement_options placing = OPTIONS(placement, .pus = pus, .num_pus = 2,
+                                                  .flags = DITTO_PLACEMENT_SHARE);
+        ditto_strategy_options options = OPTIONS(strategy, .placement_options = &placing,
+                                                 .caller = i == 0 ? DITTO_CALLER_DEFAULT
+                                                                  : DITTO_CALLER_WAITS);
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &side[i].strategy));
     }
     assert_ok(ditto_topology_destroy(here));
@@ -250,14 +240,12 @@ static void two_strategies_work_side_by_side(void **state)
 
 static void without_pinning_threads_are_not_bound(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct mask_check m = { 0 };
     cpu_set_t caller_cpus;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     sched_getaffinity(0, sizeof caller_cpus, &caller_cpus);
-    options.pin = DITTO_PIN_NONE;
     await_earlier_threads();
-    ditto_strategy *s = make_wide_strategy(2, 2, &options);
+    ditto_strategy *s = make_wide_strategy(2, 2, &OPTIONS(strategy, .pin = DITTO_PIN_NONE));
     run_all(s, look_at_mask, &m, &m.report);
     assert_int_equal(m.cpus[0], CPU_COUNT(&caller_cpus));
     assert_int_equal(m.cpus[1], CPU_COUNT(&caller_cpus));
@@ -337,13 +325,11 @@ static void a_poisoned_strategy_is_destroyed_after_its_stuck_helper_returns(void
  * replica end. Runs in a child process, because the poisoned strategy stays in memory. */
 static int give_up_on_a_helper(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static struct stuck stuck;
     static struct hooked hooked;
-    options.thread_start = started;
-    options.thread_stop = stopped;
-    options.thread_user = &hooked;
-    ditto_strategy *s = run_into_a_stuck_helper(3, &options, &stuck);
+    ditto_strategy *s = run_into_a_stuck_helper(
+        3, &OPTIONS(strategy, .thread_start = started, .thread_stop = stopped, .thread_user = &hooked),
+        &stuck);
     REQUIRE(s != NULL);
     REQUIRE(ditto_strategy_destroy(s) == DITTO_ERR_POISONED);
     REQUIRE(hooked.stopped < hooked.started);

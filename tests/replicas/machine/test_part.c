@@ -164,11 +164,9 @@ static uint32_t pu_of_strategy(ditto_strategy_options *options, uint32_t num_par
 
 static ditto_topology_counts count_machine(ditto_switch part)
 {
-    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *topology;
-    options.part = part;
-    assert_ok(ditto_topology_create(&options, &topology));
+    assert_ok(ditto_topology_create(&OPTIONS(topology, .part = part), &topology));
     assert_ok(ditto_topology_count(topology, &counts));
     assert_ok(ditto_topology_destroy(topology));
     return counts;
@@ -203,16 +201,13 @@ static void processes_of_one_machine_put_their_replicas_on_different_pus(void **
 static void options_and_environment_take_all_pus(void **state)
 {
     ditto_strategy_options off = DITTO_STRATEGY_OPTIONS_INIT, lists = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     set_environment("");
     ditto_strategy_options usual = DITTO_STRATEGY_OPTIONS_INIT;
     uint32_t first = pu_of_strategy(&usual, 1);
     set_environment("OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2");
     off.part = DITTO_SWITCH_OFF;
     assert_int_equal(pu_of_strategy(&off, 1), first);
-    placing.pus = &first;
-    placing.num_pus = 1;
-    lists.placement_options = &placing;
+    lists.placement_options = &OPTIONS(placement, .pus = &first, .num_pus = 1);
     assert_int_equal(pu_of_strategy(&lists, 1), first);
     setenv("DITTO_PART", "off", 1);
     assert_int_equal(pu_of_strategy(&usual, 1), first);

@@ -63,7 +63,6 @@ static void pus_are_listed_in_the_order_of_the_mesh(void **state)
 static void a_topology_may_be_a_part_of_a_machine(void **state)
 {
     ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "8-12,16,31");
-    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.pus, 7);
     assert_int_equal(counts.machine_pus, 32);
@@ -73,7 +72,7 @@ static void a_topology_may_be_a_part_of_a_machine(void **state)
     assert_int_equal(pu_at(t, 5).package, 2); /* its number on the whole machine */
     assert_int_equal(pu_at(t, 5).mesh[0], 1);
     assert_ok(ditto_topology_destroy(t));
-    options.synthetic = "pack:1 [numa] core:2 pu:1";
+    ditto_topology_options options = OPTIONS(topology, .synthetic = "pack:1 [numa] core:2 pu:1");
     static const char *const malformed[] = { "",   "x",   "1-",   "2-1",         "0,",
                                              ",0", "0 1", "8192", "99999999999", "0-8192" };
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
@@ -176,7 +175,6 @@ static void nodes_are_ordered_by_distance_within_packages(void **state)
 static ditto_topology *changed_recording(const char *name, const char *from, const char *to)
 {
     static char text[1 << 15], changed[1 << 15];
-    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_topology *t;
     char path[128];
     snprintf(path, sizeof path, "tests/replicas/machine/machines/%s", name);
@@ -188,8 +186,7 @@ static ditto_topology *changed_recording(const char *name, const char *from, con
     assert_non_null(at);
     snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
     char *made = temporary_file(changed);
-    options.xml_path = made;
-    assert_ok(ditto_topology_create(&options, &t));
+    assert_ok(ditto_topology_create(&OPTIONS(topology, .xml_path = made), &t));
     remove(made);
     free(made);
     return t;
@@ -321,10 +318,9 @@ static void limits_are_read_from_files_of_the_kernel(void **state)
 
 static void malformed_machines_are_refused(void **state)
 {
-    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_topology *topology;
     char *rubbish = temporary_file("<?xml version=\"1.0\"?><topology><object type=\"Mach");
-    options.synthetic = "pack:zwei";
+    ditto_topology_options options = OPTIONS(topology, .synthetic = "pack:zwei");
     assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_INVALID);
     options.synthetic = "";
     assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_INVALID);

@@ -21,23 +21,15 @@ static void expect(int machine, const ditto_placement_options *options, const ch
 static void expect_shape(int machine, const int64_t shape[4], const int64_t stride[4], uint32_t replicas,
                          ditto_placement_policy policy, const char *expected)
 {
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.num_replicas = replicas;
-    o.policy = policy;
-    o.shape = shape;
-    o.shape_rank = shape != NULL ? 4 : 0;
-    o.stride = stride;
-    o.stride_rank = stride != NULL ? 4 : 0;
+    ditto_placement_options o = OPTIONS(placement, .num_replicas = replicas, .policy = policy, .shape = shape,
+                                        .shape_rank = shape != NULL ? 4 : 0, .stride = stride,
+                                        .stride_rank = stride != NULL ? 4 : 0);
     expect(machine, &o, expected);
 }
 
 static void expect_span(int machine, ditto_span span, uint32_t flags, uint32_t replicas, const char *expected)
 {
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.span = span;
-    o.flags = flags;
-    o.num_replicas = replicas;
-    expect(machine, &o, expected);
+    expect(machine, &OPTIONS(placement, .span = span, .flags = flags, .num_replicas = replicas), expected);
 }
 
 /* -- the 2 x 64 SMT server -- */
@@ -112,11 +104,9 @@ static void each_node_with_pus_is_a_candidate_in_each_of_its_packages(void **sta
 static void an_irregular_mesh_is_filled_in_order(void **state)
 {
     ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "0-2,8-12");
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    o.shape = (int64_t[]){ 1, 1, 2, 1 };
-    o.shape_rank = 4;
-    o.num_replicas = 3;
+    ditto_placement_options o = OPTIONS(placement, .shape = (int64_t[]){ 1, 1, 2, 1 }, .shape_rank = 4,
+                                        .num_replicas = 3);
     assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* full blocks are used first */
     assert_ok(ditto_placement_destroy(p));
@@ -148,13 +138,13 @@ static void no_pu_is_shared_without_the_share_flag(void **state)
         assert_ok(ditto_topology_destroy(t));
         t = machine_part(machines[machine].text, cpus);
         for (int k = 0; k < 8; k++) {
-            ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p;
             int64_t shape[4], stride[4];
-            o.policy = (ditto_placement_policy)(test_random(&random) % 2);
-            o.num_replicas = (uint32_t)(test_random(&random) % 9);
-            o.span = k < 4 ? (ditto_span)(test_random(&random) % (DITTO_SPAN_MACHINE + 1))
-                           : DITTO_SPAN_DEFAULT;
+            ditto_placement_options o = OPTIONS(
+                placement, .policy = (ditto_placement_policy)(test_random(&random) % 2),
+                .num_replicas = (uint32_t)(test_random(&random) % 9),
+                .span = k < 4 ? (ditto_span)(test_random(&random) % (DITTO_SPAN_MACHINE + 1))
+                              : DITTO_SPAN_DEFAULT);
             for (int d = 0; d < 4; d++) {
                 shape[d] = (int64_t)(1 + test_random(&random) % t->counts.mesh[d]);
                 stride[d] = (int64_t)(1 + test_random(&random) % 2);
@@ -183,9 +173,7 @@ static void no_pu_is_shared_without_the_share_flag(void **state)
 
 static void more_replicas_than_candidates_share_them_evenly(void **state)
 {
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.flags = DITTO_PLACEMENT_SHARE;
-    o.num_replicas = 10;
+    ditto_placement_options o = OPTIONS(placement, .flags = DITTO_PLACEMENT_SHARE, .num_replicas = 10);
     expect(MACHINE_MEMORYLESS, &o, "0: 0\n1: 0\n2: 0\n3: 1\n4: 1\n5: 2\n6: 2\n7: 2\n8: 3\n9: 3\n");
     o.policy = DITTO_PLACEMENT_COMPACT;
     o.span = DITTO_SPAN_NUMA_NODE;
@@ -196,14 +184,11 @@ static void more_replicas_than_candidates_share_them_evenly(void **state)
 static void pus_keep_their_order_within_given_sets_which_are_checked(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_PACKAGES);
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     ditto_placed_device place;
     uint32_t pus[] = { 9, 8, 3, 0, 1 }, sizes[] = { 2, 1, 2 };
-    o.pus = pus;
-    o.num_pus = 5;
-    o.set_sizes = sizes;
-    o.num_replicas = 3;
+    ditto_placement_options o = OPTIONS(placement, .pus = pus, .num_pus = 5, .set_sizes = sizes,
+                                        .num_replicas = 3);
     assert_ok(ditto_placement_create(t, &o, &p));
     /* Replicas are numbered in the order of their leaders' PUs. The PU of a leader comes first. */
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 3\n2: 9,8\n");
@@ -283,10 +268,8 @@ static void contradictions_and_unknown_values_are_refused(void **state)
 static void levels_list_the_replicas_of_their_groups(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_MEMORYLESS);
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    o.span = DITTO_SPAN_PU;
-    assert_ok(ditto_placement_create(t, &o, &p));
+    assert_ok(ditto_placement_create(t, &OPTIONS(placement, .span = DITTO_SPAN_PU), &p));
     const struct dti_replica_grouping *caches = &p->level[DTI_LEVEL_LLC], *nodes = &p->level[DTI_LEVEL_NODE];
     assert_int_equal(caches->groups, 2);
     assert_int_equal(nodes->groups, 3);
@@ -302,11 +285,10 @@ static void levels_list_the_replicas_of_their_groups(void **state)
 static void as_many_replicas_as_possible_are_placed_on_the_largest_machine(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_LARGEST);
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     ditto_placed_device last;
     struct timespec begin, end;
-    o.num_replicas = 1024;
+    ditto_placement_options o = OPTIONS(placement, .num_replicas = 1024);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     assert_ok(ditto_placement_create(t, &o, &p));
     clock_gettime(CLOCK_MONOTONIC, &end);
@@ -332,12 +314,10 @@ static void text_that_was_written_is_read_back(void **state)
         for (int span = DITTO_SPAN_PU; span <= DITTO_SPAN_MACHINE; span++) {
             static char text[1 << 16], again[1 << 16];
             ditto_topology *t = machine_topology(machine);
-            ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p, *q;
             size_t length, asked_length;
-            o.span = (ditto_span)span;
-            o.flags = DITTO_PLACEMENT_SHARE;
-            o.num_replicas = 7;
+            ditto_placement_options o = OPTIONS(placement, .span = (ditto_span)span,
+                                                .flags = DITTO_PLACEMENT_SHARE, .num_replicas = 7);
             assert_ok(ditto_placement_create(t, &o, &p));
             assert_ok(ditto_placement_write(p, text, sizeof text, &length));
             assert_ok(ditto_placement_read(t, text, length, &q));
@@ -355,11 +335,9 @@ static void placements_of_another_machine_are_refused(void **state)
 {
     char text[256];
     ditto_topology *there = machine_topology(MACHINE_SERVER), *here = machine_topology(MACHINE_PACKAGES);
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     size_t length;
-    o.pus = (uint32_t[]){ 1, 9 };
-    o.num_pus = 2;
+    ditto_placement_options o = OPTIONS(placement, .pus = (uint32_t[]){ 1, 9 }, .num_pus = 2);
     assert_ok(ditto_placement_create(there, &o, &p));
     assert_ok(ditto_placement_write(p, text, sizeof text, &length));
     assert_ok(ditto_placement_destroy(p));
@@ -406,13 +384,11 @@ static void text_is_read_in_a_cpuset_with_another_order_of_nodes(void **state)
 {
     static const char machine[] = "chain_of_nodes.xml";
     ditto_topology *all = machine_part(machine, NULL), *part = machine_part(machine, "1-2");
-    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     char text[256];
     size_t length;
-    o.pus = (uint32_t[]){ 1, 2 };
-    o.num_pus = 2;
-    assert_ok(ditto_placement_create(all, &o, &p));
+    assert_ok(
+        ditto_placement_create(all, &OPTIONS(placement, .pus = (uint32_t[]){ 1, 2 }, .num_pus = 2), &p));
     assert_string_equal(placement_lines(p), "0: 2\n1: 1\n");
     assert_ok(ditto_placement_write(p, text, sizeof text, &length));
     assert_ok(ditto_placement_destroy(p));
@@ -467,10 +443,8 @@ static void the_placements_on_all_machines_are_printed(void **state)
     for (int machine = 0; machine < MACHINES; machine++)
         for (int span = DITTO_SPAN_PU; span <= DITTO_SPAN_MACHINE; span++) {
             ditto_topology *t = machine_topology(machine);
-            ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p;
-            o.span = (ditto_span)span;
-            assert_ok(ditto_placement_create(t, &o, &p));
+            assert_ok(ditto_placement_create(t, &OPTIONS(placement, .span = (ditto_span)span), &p));
             const char *lines = placement_lines(p), *last = lines + strlen(lines) - 1;
             while (last > lines && last[-1] != '\n')
                 last--;

@@ -11,13 +11,10 @@ ditto_variable *make(ditto_strategy *s, double start, ditto_aggregation how, dit
 {
     double values[COUNT];
     ditto_tensor t = { .data = values, .dtype = DITTO_F64, .rank = 1, .shape = { COUNT } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v;
     for (int i = 0; i < COUNT; i++)
         values[i] = start;
-    options.aggregation = how;
-    options.copies = copies;
-    assert_ok(ditto_variable_create(s, &t, &options, &v));
+    assert_ok(ditto_variable_create(s, &t, &OPTIONS(variable, .aggregation = how, .copies = copies), &v));
     return v;
 }
 

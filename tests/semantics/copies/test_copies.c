@@ -175,10 +175,9 @@ static void rule_8_0_components_may_differ_where_hosts_have_one_replica(void **s
 static void rule_8_0_a_colocated_variable_is_split_independently(void **state)
 {
     ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *with_it, *counter, *later;
     ditto_tensor spec = spec_of(v);
-    options.colocate_with = v;
+    ditto_variable_options options = OPTIONS(variable, .colocate_with = v);
     assert_ok(ditto_variable_create(s, &spec, &options, &with_it));
     options.synchronization = DITTO_ON_READ; /* has one copy for each replica, on the same nodes */
     assert_ok(ditto_variable_create(s, &spec, &options, &counter));
@@ -223,22 +222,18 @@ static void expect_no_split(ditto_strategy *s, ditto_variable *v, const char *wh
 static void never_split(uint32_t n)
 {
     ditto_strategy *s = make_on_two_nodes(n), *central;
-    ditto_strategy_options three = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *sharded, *one, *steps;
     ditto_tensor spec = spec_of(v);
     ditto_optimizer *optimizer;
-    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
+    ditto_variable_options options = OPTIONS(
+        variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 });
     assert_ok(ditto_variable_create(s, &spec, &options, &sharded));
     expect_no_split(s, sharded, "cut into shards");
-    rule.rule = DITTO_RULE_ADD;
-    assert_ok(ditto_optimizer_create(&v, 1, &rule, &optimizer));
+    assert_ok(ditto_optimizer_create(&v, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD), &optimizer));
     steps = iterations_of(optimizer);
     expect_no_split(s, steps, "it belongs to an optimizer");
     assert_ok(ditto_optimizer_destroy(optimizer));
-    three.num_replicas = 3;
-    assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &three, &central));
+    assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &OPTIONS(strategy, .num_replicas = 3), &central));
     one = make(central, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     expect_no_split(central, one, "central storage");
     expect_components(central, one, 0, 0);
@@ -290,7 +285,6 @@ static ditto_status update_large(ditto_replica *self, void *argument)
 /* Three replicas share a copy. There is memory for one more copy, but not for two. */
 static int split_without_memory(void *unused)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_U8, .rank = 1, .shape = { LARGE } };
     ditto_strategy *s;
     struct large l = { .failed = 0 };
@@ -299,8 +293,7 @@ static int split_without_memory(void *unused)
     unsigned char byte[3] = { 0 };
     ditto_tensor t[3];
     const void *component[3];
-    options.num_replicas = 3;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &s) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 3), &s) == DITTO_OK);
     REQUIRE(ditto_variable_create(s, &spec, NULL, &l.v) == DITTO_OK);
     for (int i = 0; i < 3; i++)
         t[i] = (ditto_tensor){ .data = &byte[i], .dtype = DITTO_U8 };

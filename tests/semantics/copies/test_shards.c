@@ -17,11 +17,11 @@ static void rule_8_16_shards_of_all_variables_are_placed_on_the_nodes_in_turn(vo
     uint32_t home = team->replica[0].pu.memory_node, on[2] = { 0 };
     for (uint32_t i = 1; i < 4; i++)
         team->replica[i].pu.memory_node = home + (i >= 2);
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 9 } },
                  wrong = { .dtype = DITTO_F32, .rank = 1 };
     ditto_variable *v[3], *whole, *none;
-    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
+    ditto_variable_options options = OPTIONS(
+        variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 });
     for (uint32_t k = 0; k < 3; k++) {
         assert_ok(ditto_variable_create(s, &spec, &options, &v[k]));
         /* Neither a variable without shards nor a creation that fails changes where the next shard goes. */
@@ -47,11 +47,9 @@ static void rule_8_16_shards_of_all_variables_are_placed_on_the_nodes_in_turn(vo
 
 static void rule_8_4_a_request_for_copies_that_central_storage_ignores_is_reported(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
     char text[400];
-    options.num_replicas = 2;
-    assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &s));
+    assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &OPTIONS(strategy, .num_replicas = 2), &s));
     ditto_variable *requested = make(s, 0, DITTO_AGGREGATE_SUM, DITTO_COPIES_PER_REPLICA);
     ditto_variable *plain = make(s, 0, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     assert_ok(ditto_variable_describe(requested, text, sizeof text, NULL));

@@ -89,12 +89,10 @@ static void train_alone(size_t rule, uint32_t n, double start, double *value, do
 /* If in_groups is true, reductions use the algorithm of groups, with groups of two replicas. */
 static ditto_strategy *make_in_groups(uint32_t n, bool in_groups)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    tuning.hierarchical_bytes = in_groups ? 1 : SIZE_MAX;
-    tuning.near_replicas = 2;
-    options.tuning = &tuning;
-    return make_strategy(n, &options);
+    ditto_tuning tuning = { .struct_size = sizeof tuning,
+                            .hierarchical_bytes = in_groups ? 1 : SIZE_MAX,
+                            .near_replicas = 2 };
+    return make_strategy(n, &OPTIONS(strategy, .tuning = &tuning));
 }
 
 static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split_first, bool in_groups)
@@ -185,13 +183,10 @@ static ditto_status write_own_component(ditto_replica *self, void *argument)
 
 static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_groups, ditto_copies copies)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    tuning.hierarchical_bytes = in_groups ? 1 : SIZE_MAX;
-    tuning.near_replicas = (n + 1) / 2;
-    options.tuning = &tuning;
-    ditto_strategy *s = make_strategy(n, &options);
+    ditto_tuning tuning = { .struct_size = sizeof tuning,
+                            .hierarchical_bytes = in_groups ? 1 : SIZE_MAX,
+                            .near_replicas = (n + 1) / 2 };
+    ditto_strategy *s = make_strategy(n, &OPTIONS(strategy, .tuning = &tuning));
     /* The second half of each host's replicas gets memory on the next node. */
     for (uint32_t i = (num_local(s) + 1) / 2; i < num_local(s); i++)
         dti_team_of(s)->replica[i].pu.memory_node++;
@@ -200,9 +195,7 @@ static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_g
         values[i] = (double)(i % 100) + 1;
     ditto_tensor t = { .data = values, .dtype = DITTO_F64, .rank = 1, .shape = { count } };
     struct from_own f = { .v = NULL };
-    variable_options.aggregation = how;
-    variable_options.copies = copies;
-    assert_ok(ditto_variable_create(s, &t, &variable_options, &f.v));
+    assert_ok(ditto_variable_create(s, &t, &OPTIONS(variable, .aggregation = how, .copies = copies), &f.v));
     run_all(s, write_own_component, &f, &f.report);
     double factor = how == DITTO_AGGREGATE_SUM ? (1.0 + n) * n * (1.0 + n) : 4;
     assert_ok(ditto_variable_read(f.v, values, count * sizeof *values));

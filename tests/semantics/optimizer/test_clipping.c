@@ -18,14 +18,12 @@ static void clip_once(uint32_t n, double clip)
 {
     static struct training t;
     static double found[5000 * 2];
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(n, NULL);
     t = (struct training){ .dtype = DITTO_F64, .step = 1 };
     create_variables(s, &t);
-    o.rule = DITTO_RULE_SGD;
-    o.learning_rate = 0.5;
-    o.clip_norm = clip;
-    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    assert_ok(ditto_optimizer_create(
+        t.variable, VARIABLES,
+        &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .learning_rate = 0.5, .clip_norm = clip), &t.optimizer));
     run_all(s, take_step, &t, &t.report);
     double norm = norm_of(n, 1), factor = norm > clip ? clip / norm : 1;
     for (uint32_t i = first_local(s); i < end_local(s); i++)
@@ -50,7 +48,6 @@ static void gradients_are_clipped_by_the_norm_over_all_variables(void **state)
 static ditto_status measure_norm(ditto_replica *self, void *argument)
 {
     struct training *t = argument;
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     ditto_tensor gradient[VARIABLES];
     uint32_t id = ditto_replica_id(self);
     for (uint32_t k = 0; k < VARIABLES; k++) {
@@ -59,8 +56,7 @@ static ditto_status measure_norm(ditto_replica *self, void *argument)
         for (size_t i = 0; i < rows[k] * 2; i++)
             put(t->dtype, gradient[k].data, i, 1.0 / (double)(1 + i % 97 + k) + (double)id / 7);
     }
-    options.norm = &t->norm[id];
-    DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
+    DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &OPTIONS(apply, .norm = &t->norm[id])));
     for (uint32_t k = 0; k < VARIABLES; k++)
         DITTO_TRY(ditto_free(self, gradient[k].data));
     return DITTO_OK;
@@ -70,19 +66,15 @@ static double norm_with(uint32_t near, ditto_dtype dtype, float *first)
 {
     static struct training t;
     static char value[5000 * 2 * 8];
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    tuning.hierarchical_bytes = near != 0 ? 1 : SIZE_MAX;
-    tuning.block_bytes = 4096;
-    tuning.near_replicas = near;
-    options.tuning = &tuning;
-    ditto_strategy *s = make_strategy(8, &options);
+    ditto_tuning tuning = { .struct_size = sizeof tuning,
+                            .hierarchical_bytes = near != 0 ? 1 : SIZE_MAX,
+                            .block_bytes = 4096,
+                            .near_replicas = near };
+    ditto_strategy *s = make_strategy(8, &OPTIONS(strategy, .tuning = &tuning));
     t = (struct training){ .dtype = dtype };
     create_variables(s, &t);
-    o.rule = DITTO_RULE_ADAM;
-    o.clip_norm = 3;
-    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    assert_ok(ditto_optimizer_create(
+        t.variable, VARIABLES, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM, .clip_norm = 3), &t.optimizer));
     for (int i = 0; i < 2; i++)
         run_all(s, measure_norm, &t, &t.report);
     double norm = t.norm[first_local(s)];
@@ -113,13 +105,12 @@ static void the_norm_is_computed_without_clipping_too(void **state)
         static struct training t;
         uint32_t n = replica_counts[k];
         struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT, .asking = n };
-        ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
         ditto_strategy *s = make_strategy(n, NULL);
         t = (struct training){ .dtype = DITTO_F64, .step = 2 };
         create_variables(s, &t);
-        o.rule = DITTO_RULE_SGD;
-        o.learning_rate = 0.5;
-        assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+        assert_ok(ditto_optimizer_create(t.variable, VARIABLES,
+                                         &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .learning_rate = 0.5),
+                                         &t.optimizer));
         assert_ok(ditto_strategy_run(s, take_step_with, &w));
         for (uint32_t i = first_local(s); i < end_local(s); i++)
             assert_true(w.norm[i] == norm_of(n, 2));
@@ -134,22 +125,19 @@ static void the_norm_is_computed_without_clipping_too(void **state)
 
 static ditto_status ask_for_the_norm(ditto_replica *self, void *argument)
 {
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     int32_t zero = 0;
     double norm;
-    options.norm = &norm;
-    return ditto_apply(self, argument, &(ditto_tensor){ .data = &zero, .dtype = DITTO_I32 }, &options);
+    return ditto_apply(self, argument, &(ditto_tensor){ .data = &zero, .dtype = DITTO_I32 },
+                       &OPTIONS(apply, .norm = &norm));
 }
 
 static void a_norm_of_integers_is_refused(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_optimizer *out;
     ditto_variable *v;
     assert_ok(ditto_variable_create(s, &(ditto_tensor){ .dtype = DITTO_I32 }, NULL, &v));
-    o.rule = DITTO_RULE_ADD;
-    assert_ok(ditto_optimizer_create(&v, 1, &o, &out));
+    assert_ok(ditto_optimizer_create(&v, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD), &out));
     assert_status(ditto_strategy_run(s, ask_for_the_norm, out), DITTO_ERR_UNSUPPORTED);
     assert_message("\"Variable\" is of i32");
     assert_ok(ditto_optimizer_destroy(out));

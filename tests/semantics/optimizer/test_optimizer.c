@@ -103,13 +103,10 @@ static void train(uint32_t n, uint32_t near, ditto_dtype dtype, const ditto_opti
     static struct training t;
     ditto_variable *iterations;
     int64_t steps;
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    tuning.hierarchical_bytes = 1;
-    tuning.block_bytes = 4096;
-    tuning.near_replicas = near;
-    options.tuning = near != 0 ? &tuning : NULL;
-    ditto_strategy *s = make_strategy(n, &options);
+    ditto_tuning tuning = {
+        .struct_size = sizeof tuning, .hierarchical_bytes = 1, .block_bytes = 4096, .near_replicas = near
+    };
+    ditto_strategy *s = make_strategy(n, &OPTIONS(strategy, .tuning = near != 0 ? &tuning : NULL));
     t = (struct training){ .dtype = dtype };
     create_variables(s, &t);
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, o, &t.optimizer));
@@ -208,17 +205,14 @@ static void descend(const ditto_rule_range *range, void *user)
 static void step_with_factors(uint32_t n, ditto_rule rule, double clip)
 {
     static struct training t;
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     double squares = 0, own_factors[VARIABLES];
     ditto_strategy *s = make_strategy(n, NULL);
     t = (struct training){ .dtype = DITTO_F64, .step = 1 };
     create_variables(s, &t);
     memcpy(own_factors, factors, sizeof factors);
-    o.rule = rule;
-    o.function = rule == DITTO_RULE_FUNCTION ? descend : NULL;
-    o.learning_rate = 0.5;
-    o.rate_factors = own_factors;
-    o.clip_norm = clip;
+    ditto_optimizer_options o = OPTIONS(optimizer, .rule = rule,
+                                        .function = rule == DITTO_RULE_FUNCTION ? descend : NULL,
+                                        .learning_rate = 0.5, .rate_factors = own_factors, .clip_norm = clip);
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
     memset(own_factors, 0, sizeof own_factors); /* they were copied */
     run_all(s, take_step, &t, &t.report);
@@ -246,12 +240,10 @@ static void wrong_settings_of_variables_are_refused(void **state)
 {
     static struct training t;
     double numbers[VARIABLES] = { 1, 1, 1, 1 };
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(2, NULL);
     t = (struct training){ .dtype = DITTO_F64 };
     create_variables(s, &t);
-    o.rule = DITTO_RULE_ADD;
-    o.rate_factors = numbers;
+    ditto_optimizer_options o = OPTIONS(optimizer, .rule = DITTO_RULE_ADD, .rate_factors = numbers);
     assert_status(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer), DITTO_ERR_INVALID);
     assert_message("rate_factors are set, but rule 2 has no learning rate");
     o.rule = DITTO_RULE_SGD;
@@ -290,12 +282,10 @@ static void a_learning_rate_can_be_set_to_0(void **state)
 {
     static struct training t;
     struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(3, NULL);
     t = (struct training){ .dtype = DITTO_F64, .step = 1 };
     create_variables(s, &t);
-    o.rule = DITTO_RULE_SGD;
-    o.learning_rate = 0.5;
+    ditto_optimizer_options o = OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .learning_rate = 0.5);
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
     w.options.has_learning_rate = 1; /* the rate of this step is 0 */
     assert_ok(ditto_strategy_run(s, take_step_with, &w));
@@ -320,11 +310,9 @@ static void betas_and_epsilon_can_be_set_to_0(void **state)
 {
     static struct training t;
     struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     double expected[2];
     ditto_strategy *s = make_strategy(2, NULL);
-    o.rule = DITTO_RULE_ADAM;
-    o.learning_rate = 0.5;
+    ditto_optimizer_options o = OPTIONS(optimizer, .rule = DITTO_RULE_ADAM, .learning_rate = 0.5);
     o.has_beta1 = o.has_beta2 = o.has_epsilon = 1;
     t = (struct training){ .dtype = DITTO_F64, .step = 1 };
     create_variables(s, &t);
@@ -344,7 +332,6 @@ static void betas_and_epsilon_can_be_set_to_0(void **state)
 static void two_optimizers_of_one_name_are_refused(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32 };
     ditto_optimizer *first, *second, *elsewhere;
     ditto_variable *v, *w, *far;
@@ -352,7 +339,7 @@ static void two_optimizers_of_one_name_are_refused(void **state)
     assert_ok(ditto_variable_create(s, &spec, NULL, &v));
     assert_ok(ditto_variable_create(s, &spec, NULL, &w));
     assert_ok(ditto_variable_create(other, &spec, NULL, &far));
-    o.rule = DITTO_RULE_ADAM;
+    ditto_optimizer_options o = OPTIONS(optimizer, .rule = DITTO_RULE_ADAM);
     assert_ok(ditto_optimizer_create(&v, 1, &o, &first));
     o.name = "optimizer"; /* the default name, which the first optimizer has */
     assert_status(ditto_optimizer_create(&w, 1, &o, &second), DITTO_ERR_INVALID);
@@ -388,14 +375,12 @@ static ditto_status apply_with_rates(ditto_replica *self, void *argument)
     struct diverging *d = argument;
     static double zeros[2][5000 * 2];
     ditto_tensor gradient[VARIABLES];
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     uint32_t id = ditto_replica_id(self);
     for (uint32_t k = 0; k < VARIABLES; k++) {
         gradient[k] = spec_of(d->t->variable[k]);
         gradient[k].data = zeros[id];
     }
-    options.learning_rate = d->rate[id];
-    return ditto_apply(self, d->t->optimizer, gradient, &options);
+    return ditto_apply(self, d->t->optimizer, gradient, &OPTIONS(apply, .learning_rate = d->rate[id]));
 }
 
 static ditto_status apply_wrongly(ditto_replica *self, void *argument)
@@ -426,13 +411,11 @@ static ditto_status apply_wrongly(ditto_replica *self, void *argument)
 static void wrong_gradients_and_rates_are_refused(void **state)
 {
     static struct training t;
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_variable *slot;
     ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
     t = (struct training){ .dtype = DITTO_F64 };
     create_variables(s, &t);
-    o.rule = DITTO_RULE_ADAM;
-    o.name = "adam";
+    ditto_optimizer_options o = OPTIONS(optimizer, .rule = DITTO_RULE_ADAM, .name = "adam");
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
     run_all(s, apply_wrongly, &t, &t.report);
     struct diverging d = { &t, { 0.1, 0.2 } };
@@ -459,15 +442,13 @@ static void wrong_gradients_and_rates_are_refused(void **state)
 static void wrong_options_are_refused(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
-    ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor real = { .dtype = DITTO_F32 }, whole = { .dtype = DITTO_I32 };
     ditto_variable *v, *i, *foreign, *local, *list[2];
     ditto_optimizer *out;
-    on_read.synchronization = DITTO_ON_READ;
     assert_ok(ditto_variable_create(s, &real, NULL, &v));
     assert_ok(ditto_variable_create(s, &whole, NULL, &i));
     assert_ok(ditto_variable_create(other, &real, NULL, &foreign));
-    assert_ok(ditto_variable_create(s, &real, &on_read, &local));
+    assert_ok(ditto_variable_create(s, &real, &OPTIONS(variable, .synchronization = DITTO_ON_READ), &local));
     const struct {
         ditto_variable *first, *second;
         ditto_optimizer_options options;
@@ -495,8 +476,7 @@ static void wrong_options_are_refused(void **state)
         assert_status(ditto_optimizer_create(list, wrong[k].second != NULL ? 2 : 1, &o, &out),
                       wrong[k].status);
     }
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    o.rule = DITTO_RULE_ADD;
+    ditto_optimizer_options o = OPTIONS(optimizer, .rule = DITTO_RULE_ADD);
     assert_status(ditto_optimizer_create(list, 0, &o, &out), DITTO_ERR_INVALID);
     list[0] = v;
     list[1] = i; /* has another dtype, which is allowed for DITTO_RULE_ADD */

@@ -81,8 +81,7 @@ static ditto_status take_both_steps(ditto_replica *self, void *argument)
     uint64_t seed = p->seed;
     uint32_t parts = random_parts(&seed, first, count);
     ditto_tensor gradient[VARIABLES];
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    options.norm = p->asks_norm ? &p->whole.norm[id] : NULL;
+    ditto_apply_options options = OPTIONS(apply, .norm = p->asks_norm ? &p->whole.norm[id] : NULL);
     DITTO_TRY(make_gradients(self, &p->whole, gradient));
     DITTO_TRY(ditto_apply(self, p->whole.optimizer, gradient, &options));
     for (uint32_t i = 0; i < parts; i++) {
@@ -304,10 +303,9 @@ static void fails_with(struct training *t, ditto_strategy *s, ditto_replica_fn f
 static ditto_status start_one(ditto_replica *self, struct training *t, uint32_t k, double learning_rate)
 {
     ditto_tensor gradient[VARIABLES];
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    options.learning_rate = learning_rate;
     DITTO_TRY(make_gradients(self, t, gradient)); /* in the replica's arena, until the strategy ends */
-    return ditto_apply_start(self, t->optimizer, k, 1, &gradient[k], &options);
+    return ditto_apply_start(self, t->optimizer, k, 1, &gradient[k],
+                             &OPTIONS(apply, .learning_rate = learning_rate));
 }
 
 static ditto_status forget_to_finish(ditto_replica *self, void *argument)
@@ -439,12 +437,11 @@ static void the_default_strategy_has_started_steps(void **state)
     ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 };
     ditto_tensor gradients[2] = { { .data = &gradient, .dtype = DITTO_F64 },
                                   { .data = &gradient, .dtype = DITTO_F64 } };
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_replica *self = ditto_get_replica_context();
     for (int k = 0; k < 2; k++)
         assert_ok(ditto_variable_create(ditto_get_strategy(), &initial, NULL, &t.variable[k]));
-    options.rule = DITTO_RULE_SUB;
-    assert_ok(ditto_optimizer_create(t.variable, 2, &options, &t.optimizer));
+    assert_ok(
+        ditto_optimizer_create(t.variable, 2, &OPTIONS(optimizer, .rule = DITTO_RULE_SUB), &t.optimizer));
     for (int step = 1; step <= 2; step++) {
         assert_ok(ditto_apply_start(self, t.optimizer, 1, 1, &gradients[1], NULL));
         assert_ok(ditto_variable_read(t.variable[0], &value, sizeof value));
@@ -474,14 +471,12 @@ static void another_thread_can_go_on_with_a_step_of_the_default_strategy(void **
     double value = 0, gradient = 1;
     ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 },
                  tensor = { .data = &gradient, .dtype = DITTO_F64 };
-    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_variable *variable;
     ditto_optimizer *optimizer;
     pthread_t thread;
     void *result;
     assert_ok(ditto_variable_create(ditto_get_strategy(), &initial, NULL, &variable));
-    options.rule = DITTO_RULE_ADD;
-    assert_ok(ditto_optimizer_create(&variable, 1, &options, &optimizer));
+    assert_ok(ditto_optimizer_create(&variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD), &optimizer));
     assert_ok(ditto_apply_start(ditto_get_replica_context(), optimizer, 0, 1, &tensor, NULL));
     pthread_create(&thread, NULL, finish_in_another_thread, optimizer);
     pthread_join(thread, &result);
@@ -547,12 +542,10 @@ static void two_optimizers_do_not_disturb_each_other(void **state)
         double value = 0;
         ditto_variable *variable[2];
         ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 };
-        ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         for (int k = 0; k < 2; k++)
             assert_ok(ditto_variable_create(s, &initial, NULL, &variable[k]));
-        options.rule = DITTO_RULE_ADD;
-        options.name = "one";
+        ditto_optimizer_options options = OPTIONS(optimizer, .rule = DITTO_RULE_ADD, .name = "one");
         assert_ok(ditto_optimizer_create(&variable[0], 1, &options, &t.one));
         options.name = "other";
         assert_ok(ditto_optimizer_create(&variable[0], 1, &options, &t.other));
@@ -648,12 +641,11 @@ static void a_step_may_have_any_number_of_parts(void **state)
         struct many m = { .optimizer = NULL };
         double value = 0;
         ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 };
-        ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         for (uint32_t k = 0; k < MANY; k++)
             assert_ok(ditto_variable_create(s, &initial, NULL, &variable[k]));
-        options.rule = DITTO_RULE_ADD;
-        assert_ok(ditto_optimizer_create(variable, MANY, &options, &m.optimizer));
+        assert_ok(ditto_optimizer_create(variable, MANY, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD),
+                                         &m.optimizer));
         for (int step = 0; step < 3; step++)
             run_all(s, take_many_parts, &m, &m.report);
         for (uint32_t k = 0; k < MANY; k++) {

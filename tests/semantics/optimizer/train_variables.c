@@ -38,7 +38,6 @@ ditto_status take_step(ditto_replica *self, void *argument)
 {
     struct training *t = argument;
     ditto_tensor gradient[VARIABLES];
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     uint32_t id = ditto_replica_id(self);
     size_t bytes = ditto_dtype_bytes(t->dtype);
     for (uint32_t k = 0; k < VARIABLES; k++) {
@@ -47,7 +46,7 @@ ditto_status take_step(ditto_replica *self, void *argument)
         for (size_t i = 0; i < rows[k] * 2; i++)
             put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
     }
-    options.norm = &t->norm[id];
+    ditto_apply_options options = OPTIONS(apply, .norm = &t->norm[id]);
     uint64_t before = generation_of(t->variable[1]);
     DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
     EXPECT(&t->report, generation_of(t->variable[1]) == before + 1);
@@ -61,11 +60,10 @@ void create_variables(ditto_strategy *s, struct training *t)
     static char initial[5000 * 2 * 8];
     static const char *const names[] = { "a", "b/c", "d", "e" };
     for (uint32_t k = 0; k < VARIABLES; k++) {
-        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_tensor tensor = { .data = initial, .dtype = t->dtype, .rank = 2, .shape = { rows[k], 2 } };
         for (size_t i = 0; i < rows[k] * 2; i++)
             put(t->dtype, initial, i, first_value(k, i));
-        options.name = names[k];
+        ditto_variable_options options = OPTIONS(variable, .name = names[k]);
         if (k == 1)
             options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
         if (k == 2)

@@ -9,11 +9,9 @@ static ditto_variable *make_variable(ditto_strategy *strategy, ditto_copies copi
 {
     double zeros[2] = { 0 };
     ditto_tensor t = { .data = zeros, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *variable;
-    options.aggregation = DITTO_AGGREGATE_SUM;
-    options.copies = copies;
-    assert_ok(ditto_variable_create(strategy, &t, &options, &variable));
+    assert_ok(ditto_variable_create(
+        strategy, &t, &OPTIONS(variable, .aggregation = DITTO_AGGREGATE_SUM, .copies = copies), &variable));
     return variable;
 }
 

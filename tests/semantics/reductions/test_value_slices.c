@@ -183,12 +183,11 @@ static ditto_status reduce_on_replica(ditto_replica *self, void *argument)
     struct compared *c = argument;
     const ditto_slices *in = &c->in[ditto_replica_id(self)];
     size_t bytes = TABLE_ROWS * in->row_count * ditto_dtype_bytes(in->dtype);
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     int64_t indices[TABLE_ROWS];
     char *merged = calloc(1, bytes), *table = calloc(1, bytes);
     ditto_slices out = { indices, merged, TABLE_ROWS, in->row_count, in->dtype };
-    options.flags = DITTO_SLICES_MERGE;
-    ditto_status of_merge = ditto_all_reduce_slices(self, in, &out, c->op, &options),
+    ditto_status of_merge = ditto_all_reduce_slices(self, in, &out, c->op,
+                                                    &OPTIONS(reduce, .flags = DITTO_SLICES_MERGE)),
                  of_table = add_slices_to_dense(self, in, table, TABLE_ROWS, c->op, NULL);
     if (ditto_replica_is_first_of_host(self)) {
         memcpy(c->indices, indices, sizeof indices);

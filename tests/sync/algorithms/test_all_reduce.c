@@ -26,8 +26,7 @@ static ditto_status reduce(ditto_replica *self, void *argument)
     struct task *t = argument;
     uint32_t id = ditto_replica_id(self);
     size_t bytes = t->count * ditto_dtype_bytes(t->dtype);
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.implementation = t->implementation;
+    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation);
     void *src, *dst;
     DITTO_TRY(ditto_alloc(self, bytes, 0, &src));
     DITTO_TRY(ditto_alloc(self, bytes, 0, &dst));
@@ -125,9 +124,9 @@ static void every_replica_has_the_bits_of_the_tree(void **state)
     static struct reference_tally tally;
     uint64_t seed = test_seed(20241);
     for (size_t k = 0; k < sizeof replicas / sizeof replicas[0] && replicas[k] <= most_replicas(); k++) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        options.kernels = k % 3 == 1 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
-        ditto_strategy *strategy = make_strategy(replicas[k], &options);
+        ditto_strategy *strategy = make_strategy(
+            replicas[k],
+            &OPTIONS(strategy, .kernels = k % 3 == 1 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT));
         assert_ok(ditto_strategy_scope_enter(strategy));
         for (int dtype = 1; dtype <= DTI_NUM_DTYPES; dtype++)
             try_dtype(strategy, (ditto_dtype)dtype, &seed, &tally);
@@ -153,12 +152,8 @@ static void large_payloads_of_every_dtype_have_the_bits_of_the_tree(void **state
     static struct reference_tally tally;
     uint64_t seed = test_seed(20243);
     for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        ditto_tuning tuning = DITTO_TUNING_INIT;
-        tuning.small_bytes = SIZE_MAX;
-        tuning.near_replicas = 2;
-        options.tuning = &tuning;
-        ditto_strategy *strategy = make_strategy(ways[k].replicas, &options);
+        ditto_tuning tuning = { .struct_size = sizeof tuning, .small_bytes = SIZE_MAX, .near_replicas = 2 };
+        ditto_strategy *strategy = make_strategy(ways[k].replicas, &OPTIONS(strategy, .tuning = &tuning));
         for (int dtype = 1; dtype <= DTI_NUM_DTYPES; dtype++)
             for (int op = DITTO_SUM; op <= DITTO_XOR; op++)
                 for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
@@ -251,8 +246,6 @@ static ditto_status call_with_invalid_arguments(ditto_replica *self, void *argum
     struct report *r = argument;
     static float shared_a[64];
     float b[64];
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.flags = 1;
     EXPECT(r, ditto_all_reduce(self, NULL, b, 4, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce(self, b, NULL, 4, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce(self, (char *)b + 1, b, 4, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
@@ -266,7 +259,8 @@ static ditto_status call_with_invalid_arguments(ditto_replica *self, void *argum
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_C64, DITTO_MAX, NULL) == DITTO_ERR_UNSUPPORTED);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_BOOL, DITTO_SUM, NULL) == DITTO_ERR_UNSUPPORTED);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_F32, DITTO_XOR, NULL) == DITTO_ERR_UNSUPPORTED);
-    EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_F32, DITTO_SUM, &options) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_F32, DITTO_SUM, &OPTIONS(reduce, .flags = 1)) ==
+                  DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce(self, NULL, NULL, 0, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
     /* The barrier still matches, because refused calls take no part in the meeting. */
     return ditto_barrier(self, NULL);

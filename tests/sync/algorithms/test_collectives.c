@@ -79,9 +79,8 @@ static void fill(const struct task *t, uint32_t replica, size_t count, void *dat
 
 static ditto_status call(ditto_replica *self, const struct task *t, const void *src, void *dst)
 {
-    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     ditto_pending pending;
-    o.implementation = t->implementation;
+    ditto_reduce_options o = OPTIONS(reduce, .implementation = t->implementation);
     /* Without options, a call that equals an earlier one is not checked again (known_calls.h). Replicas with
      * and without options must agree. */
     bool without = t->implementation == DITTO_IMPLEMENTATION_DEFAULT &&
@@ -275,17 +274,16 @@ static struct task random_task(uint32_t n, uint64_t *seed)
  * results. With groups of four all replicas share one PU. */
 static ditto_strategy *make_tuned(uint32_t n, uint32_t near, uint32_t blocks)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_tuning tuning = DITTO_TUNING_INIT;
     ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     uint32_t pus[DITTO_MAX_REPLICAS];
-    tuning.near_replicas = near;
-    tuning.block_bytes = 4096;
-    tuning.stream_bytes = near % 2 == 1 ? 1 : 0;
+    ditto_tuning tuning = { .struct_size = sizeof tuning,
+                            .near_replicas = near,
+                            .block_bytes = 4096,
+                            .stream_bytes = near % 2 == 1 ? 1 : 0 };
     tuning.small_bytes = near == 2 ? 1 : 0; /* 1: mailboxes hold no payload of more than a byte */
-    options.tuning = &tuning;
-    options.order_blocks = blocks;
-    options.kernels = near == 3 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
+    ditto_strategy_options options = OPTIONS(strategy, .tuning = &tuning, .order_blocks = blocks,
+                                             .kernels = near == 3 ? DITTO_KERNELS_PORTABLE
+                                                                  : DITTO_KERNELS_DEFAULT);
     if (near == 4) {
         pus[0] = (uint32_t)sched_getcpu();
         for (uint32_t i = 1; i < n; i++)
@@ -329,11 +327,9 @@ static void helpers_do_not_change_the_bits(void **state)
     static const uint32_t devices[] = { 2, 3, 8 };
     uint64_t seed = test_seed(77);
     for (int k = 0; k < 3; k++) {
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        ditto_tuning tuning = DITTO_TUNING_INIT;
-        tuning.helper_bytes = 1;
-        options.tuning = &tuning;
-        ditto_strategy *strategy = make_wide_strategy(2 + (uint32_t)k, devices[k], &options);
+        ditto_tuning tuning = { .struct_size = sizeof tuning, .helper_bytes = 1 };
+        ditto_strategy *strategy = make_wide_strategy(2 + (uint32_t)k, devices[k],
+                                                      &OPTIONS(strategy, .tuning = &tuning));
         for (int trial = 0; trial < test_trials(60); trial++) {
             struct task t = random_task(2 + (uint32_t)k, &seed);
             t.count = trial % 3 == 0 ? 60000 : t.count; /* several pieces */
@@ -407,8 +403,7 @@ static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
     for (int i = 0; i < WIDTH; i++)
         a[i] = (float)(id + 1);
     ditto_list_item item[2] = { { a, b, 1000, DITTO_F32 }, { a + 1000, b + 1000, WIDTH - 1000, DITTO_F32 } };
-    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
-    o.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
+    ditto_reduce_options o = OPTIONS(reduce, .implementation = DITTO_IMPLEMENTATION_HIERARCHICAL);
     DITTO_TRY(ditto_all_reduce_list(self, item, 2, DITTO_SUM, &o));
     EXPECT(r, b[0] == all && b[999] == all && b[1000] == all && b[WIDTH - 1] == all);
     memset(b, 0, sizeof b);

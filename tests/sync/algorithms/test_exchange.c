@@ -90,8 +90,7 @@ static ditto_status exchange_on_graph(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
     ditto_exchange_part *part = calloc(MOST * TAGS, sizeof *part);
     size_t parts = list_parts(g, id, n, part);
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.implementation = g->implementation;
+    ditto_reduce_options options = OPTIONS(reduce, .implementation = g->implementation);
     ditto_status status = DITTO_OK;
     for (int round = 0; round < ROUNDS && status == DITTO_OK; round++) {
         for (size_t i = 0; i < parts; i++)
@@ -140,16 +139,12 @@ static void every_replica_receives_what_its_partners_give(void **state)
 
 static void replicas_on_one_pu_exchange_too(void **state)
 {
-    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     uint32_t pus[3];
     uint64_t seed = test_seed(92);
     pus[0] = pus[1] = pus[2] = (uint32_t)sched_getcpu();
-    placing.pus = pus;
-    placing.num_pus = 3;
-    placing.flags = DITTO_PLACEMENT_SHARE;
-    options.placement_options = &placing;
-    ditto_strategy *strategy = make_strategy(3, &options);
+    ditto_placement_options placing = OPTIONS(placement, .pus = pus, .num_pus = 3,
+                                              .flags = DITTO_PLACEMENT_SHARE);
+    ditto_strategy *strategy = make_strategy(3, &OPTIONS(strategy, .placement_options = &placing));
     try_graphs(strategy, &seed);
     assert_ok(ditto_strategy_destroy(strategy));
 }

@@ -53,10 +53,9 @@ static ditto_status reduce_through(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     /* The pointers of replicas other than 0 must not be used. */
     struct scaling scaling = { t, id == 0 ? 0.3 : 1e9 };
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     size_t bytes = t->count * sizeof(double) + 1;
     double *in = malloc(bytes), *sum = malloc(bytes), *out = t->in_place ? in : malloc(bytes);
-    options.implementation = t->implementation;
+    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation);
     for (size_t i = 0; i < t->count; i++)
         in[i] = 1.0 / (double)(3 + i + 1000 * id);
     ditto_status status = ditto_all_reduce(self, in, sum, t->count, DITTO_F64, t->op, &options);
@@ -207,10 +206,10 @@ static ditto_status call_faulty(ditto_replica *self, struct fault *fault, bool t
     enum { COUNT = 5000 };
     uint32_t id = ditto_replica_id(self);
     struct faulty f = { fault, id };
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     double *x = calloc(COUNT, sizeof *x);
     /* The replica whose function is slow is patient, so the others give up. */
-    options.timeout_ms = fault->what == IS_SLOW && id != fault->replica ? 50 : 60000;
+    ditto_reduce_options options = OPTIONS(
+        reduce, .timeout_ms = fault->what == IS_SLOW && id != fault->replica ? 50 : 60000);
     fault->self[id] = self;
     ditto_status status = through ? ditto_all_reduce_through(self, x, x, COUNT, DITTO_F64, DITTO_SUM,
                                                              faulty_change, &f, &options)
@@ -297,20 +296,17 @@ static ditto_status slow_elements(void *out, size_t first, size_t count, void *u
 
 static ditto_status sum_slowly(ditto_replica *self, void *argument)
 {
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     struct slow slow = { ditto_replica_id(self), false };
     double sum;
     DITTO_TRY(ditto_barrier(self, NULL)); /* now all begin at about the same time */
-    options.timeout_ms = LIMIT_MS;
-    return ditto_block_sum_with(self, slow_elements, &slow, &sum, 5000, DITTO_F64, &options);
+    return ditto_block_sum_with(self, slow_elements, &slow, &sum, 5000, DITTO_F64,
+                                &OPTIONS(reduce, .timeout_ms = LIMIT_MS));
 }
 
 static void the_time_of_the_own_function_does_not_count(void **state)
 {
     /* With a limit of the run, the deadline of a wait is a fixed time from the beginning of the call on. */
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.run_timeout_ms = 60000;
-    ditto_strategy *strategy = make_strategy(2, &options);
+    ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .run_timeout_ms = 60000));
     assert_ok(ditto_strategy_run(strategy, sum_slowly, NULL));
     assert_ok(ditto_strategy_destroy(strategy));
 }

@@ -23,8 +23,7 @@ static ditto_status reduce_list(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     ditto_list_item item[ITEMS_MOST];
     void *single[ITEMS_MOST];
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.bytes_per_pack = t->bytes_per_pack;
+    ditto_reduce_options options = OPTIONS(reduce, .bytes_per_pack = t->bytes_per_pack);
     for (size_t k = 0; k < t->length; k++) {
         size_t size = ditto_dtype_bytes(t->dtype[k]);
         char *src = malloc(t->count[k] * size + 1);
@@ -147,10 +146,9 @@ static ditto_status reduce_matrices(ditto_replica *self, void *argument)
 {
     struct function_task *t = argument;
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     struct matrix *m = malloc(t->count * sizeof *m + 1), expected;
     int fails = t->fails == (int)id;
-    options.implementation = t->implementation;
+    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation);
     for (size_t i = 0; i < t->count; i++)
         m[i] = matrix_of(id, i);
     ditto_status status = ditto_all_reduce_with(self, m, m, t->count, sizeof *m, multiply_all, &fails,
@@ -173,11 +171,9 @@ static void a_function_need_not_commute_and_may_fail(void **state)
     static const size_t counts[] = { 0, 1, 3, 40, 1000, 30000 };
     for (size_t k = 0; k < replica_counts_length; k++)
         for (uint32_t near = 0; near < 3; near++) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            ditto_tuning tuning = DITTO_TUNING_INIT;
-            tuning.near_replicas = near;
-            options.tuning = &tuning;
-            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
+            ditto_tuning tuning = { .struct_size = sizeof tuning, .near_replicas = near };
+            ditto_strategy *strategy = make_strategy(replica_counts[k],
+                                                     &OPTIONS(strategy, .tuning = &tuning));
             for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
                 struct function_task t = { .count = counts[c] / (replica_counts[k] > 8 ? 20 : 1),
                                            .fails = -1 };

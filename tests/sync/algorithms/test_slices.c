@@ -43,11 +43,10 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
 {
     struct task *t = argument;
     uint32_t id = ditto_replica_id(self);
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     ditto_slices in = { t->indices[id], t->values[id], t->rows[id], t->row_count, t->dtype };
     ditto_slices out = { t->out_indices[id], t->out_values[id], t->capacity, 0, (ditto_dtype)0 };
     ditto_status status;
-    options.flags = t->way == MERGED ? DITTO_SLICES_MERGE : 0;
+    ditto_reduce_options options = OPTIONS(reduce, .flags = t->way == MERGED ? DITTO_SLICES_MERGE : 0);
     if (t->way == INTO_DENSE)
         status = add_slices_to_dense(self, &in, t->out_values[id], DENSE_ROWS, t->op, NULL);
     else
@@ -251,7 +250,6 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     struct report *r = argument;
     int64_t indices[4] = { 0 }, spare[16];
     alignas(8) float values[8] = { 0 }, more[8];
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     ditto_slices in = { indices, values, 4, 2, DITTO_F32 }, out = { indices, more, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, NULL, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices(self, &in, NULL, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
@@ -272,8 +270,8 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     EXPECT(r, add_slices_to_dense(self, &in, more, 4, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
     in.rows = 4;
     EXPECT(r, add_slices_to_dense(self, &in, values + 2, 3, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    options.flags = 4;
-    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &options) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &OPTIONS(reduce, .flags = 4)) ==
+                  DITTO_ERR_INVALID);
     in.dtype = DITTO_I32;
     EXPECT(r, add_slices_to_dense(self, &in, more, 4, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
     return ditto_barrier(self, NULL);

@@ -61,10 +61,10 @@ static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
     uint32_t n = ditto_num_replicas(self);
     me->seq = w->start;
     for (int i = 0; i < MEETINGS; i++) {
-        ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
         int value = (int)r->id + i, sum = 0;
-        options.implementation = implementation_of(w->order, me->seq + 1);
-        DITTO_TRY(ditto_all_reduce(self, &value, &sum, 1, DITTO_I32, DITTO_SUM, &options));
+        DITTO_TRY(
+            ditto_all_reduce(self, &value, &sum, 1, DITTO_I32, DITTO_SUM,
+                             &OPTIONS(reduce, .implementation = implementation_of(w->order, me->seq + 1))));
         EXPECT(&w->report, sum == (int)(n * (uint32_t)i + n * (n - 1) / 2));
         if (w->order != ONCE && i % 16 == 0) {
             DITTO_TRY(sum_large(self, &w->report, memory[r->index], i));
@@ -78,12 +78,10 @@ static void meetings_continue_when_their_numbers_wrap(void **state)
 {
     for (int order = AUTOMATIC; order <= ONCE; order++) {
         ditto_tuning tuning = DITTO_TUNING_INIT;
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         struct wrapping w = { .order = (enum order)order, .start = 0xfffffe00u };
         tuning.near_replicas = 2; /* two groups, which exchange partial results */
-        options.tuning = &tuning;
-        options.timeout_ms = 60000;
-        ditto_strategy *strategy = make_strategy(REPLICAS, &options);
+        ditto_strategy *strategy = make_strategy(REPLICAS,
+                                                 &OPTIONS(strategy, .tuning = &tuning, .timeout_ms = 60000));
         run_all(strategy, meet_past_the_wrap, &w, &w.report);
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -120,14 +118,12 @@ static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *cons
 static ditto_status merge_then_meet(ditto_replica *self, void *argument)
 {
     struct inner_run *i = argument;
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     DITTO_TRY(ditto_merge_call(self, run_after_a_wrap, NULL, NULL, 0, NULL));
     if (ditto_replica_id(self) == 0)
         atomic_store(&i->sleeper_id, (int)syscall(SYS_gettid));
     else
         EXPECT(&i->report, await_sleep(&i->sleeper_id));
-    options.implementation = DITTO_IMPLEMENTATION_FLAT;
-    return ditto_barrier(self, &options);
+    return ditto_barrier(self, &OPTIONS(reduce, .implementation = DITTO_IMPLEMENTATION_FLAT));
 }
 
 static void an_inner_run_differs_from_the_outer_one_after_any_number_of_runs(void **state)

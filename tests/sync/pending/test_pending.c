@@ -248,11 +248,10 @@ static ditto_status go_away(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
     bool culprit = id == n - 1;
     ditto_pending handle;
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     float *data = calloc(g->count + 1, sizeof *data);
     ditto_status status = DITTO_OK;
     bool starts = !culprit || g->fault == LEAVES_OPEN || g->fault == STARTS_OTHER || g->fault == FAILS;
-    options.timeout_ms = g->fault == NEVER_STARTS ? 100 : 60000;
+    ditto_reduce_options options = OPTIONS(reduce, .timeout_ms = g->fault == NEVER_STARTS ? 100 : 60000);
     if (starts)
         status = ditto_all_reduce_start(self, data, data, g->count, DITTO_F32,
                                         culprit && g->fault == STARTS_OTHER ? DITTO_MAX : DITTO_SUM, NULL,
@@ -404,12 +403,11 @@ static void await_flag(_Atomic bool *flag)
 static ditto_status start_many(ditto_replica *self, void *argument)
 {
     struct ring_test *t = argument;
-    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     ditto_pending pending[DITTO_MAX_PENDING + 2];
     float x[DITTO_MAX_PENDING + 2] = { 0 };
     uint32_t id = ditto_replica_id(self);
     ditto_status status = DITTO_OK;
-    o.timeout_ms = t->late ? 200 : 60000;
+    ditto_reduce_options o = OPTIONS(reduce, .timeout_ms = t->late ? 200 : 60000);
     for (int i = 0; i < 2; i++)
         DITTO_TRY(ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, NULL, &pending[i]));
     if (id == (t->late ? 2 : 1))

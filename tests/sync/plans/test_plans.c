@@ -291,10 +291,9 @@ struct counting {
 static ditto_status reduce_once(ditto_replica *self, void *argument)
 {
     struct counting *c = argument;
-    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     float *data = calloc(c->count + 1, sizeof *data);
-    o.implementation = c->implementation;
-    ditto_status status = ditto_all_reduce(self, data, data, c->count, DITTO_F32, DITTO_SUM, &o);
+    ditto_status status = ditto_all_reduce(self, data, data, c->count, DITTO_F32, DITTO_SUM,
+                                           &OPTIONS(reduce, .implementation = c->implementation));
     free(data);
     return status;
 }
@@ -346,13 +345,10 @@ static void the_counters_of_a_collective_are_those_of_its_plan(void **state)
     print_message("  replica 0 of | planned: lines, far ones, bytes near, far | counted\n");
     for (size_t k = 0; k < sizeof replicas / sizeof replicas[0] && replicas[k] <= most_replicas(); k++)
         for (uint32_t near = 1; near <= 8 && near < replicas[k]; near = near * 2 + (near == 2)) {
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            ditto_tuning tuning = DITTO_TUNING_INIT;
-            tuning.near_replicas = near;
-            tuning.small_bytes = 1;
-            tuning.block_bytes = 4096;
-            options.tuning = &tuning;
-            ditto_strategy *strategy = make_strategy(replicas[k], &options);
+            ditto_tuning tuning = {
+                .struct_size = sizeof tuning, .near_replicas = near, .small_bytes = 1, .block_bytes = 4096
+            };
+            ditto_strategy *strategy = make_strategy(replicas[k], &OPTIONS(strategy, .tuning = &tuning));
             bool print = near == 1 || near == 5;
             expect_counters(strategy, DITTO_IMPLEMENTATION_FLAT, 1000, false);
             expect_counters(strategy, DITTO_IMPLEMENTATION_FLAT, 50001, print);
@@ -391,11 +387,9 @@ static void expect_partial_results_fit(const struct dti_sync *sync, ditto_dtype 
 
 static void partial_results_fit_the_mailboxes(void **state)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tuning tuning = DITTO_TUNING_INIT;
     tuning.near_replicas = 3; /* a group of 3 replicas has two partial results */
-    options.tuning = &tuning;
-    ditto_strategy *strategy = make_strategy(7, &options);
+    ditto_strategy *strategy = make_strategy(7, &OPTIONS(strategy, .tuning = &tuning));
     const struct dti_sync *sync = dti_team_of(strategy)->sync;
     assert_true(sync->most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL] > 1);
     for (int dtype = 1; dtype <= DTI_NUM_DTYPES; dtype++)

@@ -6,13 +6,11 @@
  * Returns the tuning of the strategy. */
 static ditto_status tuning_of(const char *text, const ditto_tuning *own, ditto_tuning *out)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     *out = (ditto_tuning)DITTO_TUNING_INIT;
-    options.num_replicas = 2;
-    options.tuning = own;
     setenv("DITTO_TUNING", text, 1);
-    ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
+    ditto_status status = ditto_strategy_create(
+        DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 2, .tuning = own), &strategy);
     unsetenv("DITTO_TUNING");
     if (status != DITTO_OK)
         return status;
@@ -108,13 +106,9 @@ static void elements_are_aligned_with_odd_block_sizes(void **state)
     static const size_t sizes[] = { 4096, 4099, 5000, 12345 };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct report report = { 0 };
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        ditto_tuning tuning = DITTO_TUNING_INIT;
-        tuning.block_bytes = sizes[i];
-        tuning.near_replicas = 2;
-        options.tuning = &tuning;
-        options.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
-        ditto_strategy *strategy = make_strategy(6, &options);
+        ditto_tuning tuning = { .struct_size = sizeof tuning, .block_bytes = sizes[i], .near_replicas = 2 };
+        ditto_strategy *strategy = make_strategy(
+            6, &OPTIONS(strategy, .tuning = &tuning, .implementation = DITTO_IMPLEMENTATION_HIERARCHICAL));
         run_all(strategy, add_pairs, &report, &report);
         assert_ok(ditto_strategy_destroy(strategy));
     }

@@ -75,30 +75,22 @@ bool await(_Atomic int *count, int wanted)
 
 ditto_status begin_with(struct saved *s, const char *prefix, const ditto_strategy_options *options)
 {
-    ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_checkpointer_options in_background = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
-    named.name = "v";
-    in_background.background = 1;
-    in_background.prefix = prefix;
-    in_background.keep = UINT32_MAX;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, options, &s->strategy));
-    DITTO_TRY(ditto_variable_create(s->strategy, &zeros, &named, &s->v));
-    return ditto_checkpointer_create(s->strategy, own_folder, &in_background, &s->c);
+    DITTO_TRY(ditto_variable_create(s->strategy, &zeros, &OPTIONS(variable, .name = "v"), &s->v));
+    return ditto_checkpointer_create(
+        s->strategy, own_folder,
+        &OPTIONS(checkpointer, .background = 1, .prefix = prefix, .keep = UINT32_MAX), &s->c);
 }
 
 ditto_status begin(struct saved *s, const char *prefix)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.num_replicas = 2;
-    return begin_with(s, prefix, &options);
+    return begin_with(s, prefix, &OPTIONS(strategy, .num_replicas = 2));
 }
 
 ditto_status save(const struct saved *s, int64_t step)
 {
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-    options.step = step;
-    return ditto_checkpointer_save(s->c, &options);
+    return ditto_checkpointer_save(s->c, &OPTIONS(checkpoint, .step = step));
 }
 
 bool is_whole(const char *name)

@@ -203,12 +203,11 @@ static ditto_status call_with_the_turn(uint32_t replica, uint32_t num_replicas, 
 
 static int call_beside_a_save(void *argument)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct beside b = { .called = 0 };
     ditto_value *value;
     pthread_t thread;
-    options.num_replicas = *(const uint32_t *)argument;
-    REQUIRE(begin_with(&b.saved, "turn", &options) == DITTO_OK);
+    REQUIRE(begin_with(&b.saved, "turn", &OPTIONS(strategy, .num_replicas = *(const uint32_t *)argument)) ==
+            DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, save_beside_the_function, &b) == 0);
     REQUIRE(ditto_strategy_value_from_function(b.saved.strategy, call_with_the_turn, &b, &value) == DITTO_OK);
     REQUIRE(pthread_join(thread, NULL) == 0);
@@ -268,10 +267,9 @@ static void a_checkpointer_is_destroyed_in_a_merge_function_but_not_by_a_replica
         ditto_strategy *strategy = make_strategy(replicas, NULL);
         for (uint32_t k = 0; k < replicas; k++) {
             char prefix[20];
-            ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
-            options.prefix = prefix;
             snprintf(prefix, sizeof prefix, "replica_%u", k);
-            assert_ok(ditto_checkpointer_create(strategy, own_folder, &options, &o.c[k]));
+            assert_ok(ditto_checkpointer_create(strategy, own_folder,
+                                                &OPTIONS(checkpointer, .prefix = prefix), &o.c[k]));
         }
         run_all(strategy, destroy_own, &o, &o.report);
         run_all(strategy, destroy_in_merge, &o, &o.report);
@@ -353,11 +351,9 @@ static ditto_status generate_inside(void *user, void *position, const ditto_tens
 
 static ditto_status make_calling(enum kind kind, struct inside *i, ditto_dataset **out)
 {
-    ditto_generator generator = DITTO_GENERATOR_INIT;
     ditto_tensor row = { .dtype = DITTO_I64 };
     ditto_dataset *rows;
-    generator.user = i;
-    generator.next = generate_inside;
+    ditto_generator generator = { .struct_size = sizeof generator, .user = i, .next = generate_inside };
     if (kind == GENERATOR)
         return ditto_dataset_from_generator(&generator, &row, 1, out);
     DITTO_TRY(ditto_dataset_from_range(0, 1000, 1, &rows));
@@ -404,14 +400,12 @@ struct calling {
 static int call_in_a_function_of_a_dataset(void *argument)
 {
     const struct calling *c = argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     struct inside i = { .calls = 0 };
     struct taking t = { .inside = &i };
     ditto_dataset *calling;
     pthread_t thread;
-    options.num_replicas = c->replicas;
-    input.global_batch = c->replicas;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = c->replicas);
+    ditto_input_options input = OPTIONS(input, .global_batch = c->replicas);
     REQUIRE(begin_with(&i.saved, "inside", &options) == DITTO_OK);
     REQUIRE(make_calling(c->kind, &i, &calling) == DITTO_OK);
     REQUIRE(ditto_strategy_iterate(i.saved.strategy, calling, &input, &t.iterator) == DITTO_OK);

@@ -119,10 +119,8 @@ static void *restore_once(void *argument)
 static void *save_chosen_once(void *argument)
 {
     struct call *c = argument;
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-    options.variables = &c->saved->v;
-    options.num_variables = 1;
-    c->status = ditto_checkpoint_save(c->saved->strategy, own_path("chosen.h5"), &options);
+    c->status = ditto_checkpoint_save(c->saved->strategy, own_path("chosen.h5"),
+                                      &OPTIONS(checkpoint, .variables = &c->saved->v, .num_variables = 1));
     return NULL;
 }
 
@@ -130,10 +128,9 @@ static void *save_chosen_once(void *argument)
 static void *save_to_folder_once(void *argument)
 {
     struct call *c = argument;
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpointer *checkpointer;
-    options.prefix = "foreground";
-    c->status = ditto_checkpointer_create(c->saved->strategy, own_folder, &options, &checkpointer);
+    c->status = ditto_checkpointer_create(c->saved->strategy, own_folder,
+                                          &OPTIONS(checkpointer, .prefix = "foreground"), &checkpointer);
     if (c->status == DITTO_OK)
         c->status = ditto_checkpointer_save(checkpointer, NULL);
     if (c->status == DITTO_OK)
@@ -149,14 +146,13 @@ static int destroy_under(void *(*body)(void *))
     pthread_t thread;
     ditto_optimizer *adam;
     ditto_variable *other, *slot;
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
     size_t before, after;
-    rule.rule = DITTO_RULE_ADAM;
     REQUIRE(begin(&s, "variables") == DITTO_OK);
     REQUIRE(ditto_variable_create(s.strategy, &zeros, NULL, &other) == DITTO_OK);
     REQUIRE(ditto_strategy_variables(s.strategy, NULL, 0, &before) == DITTO_OK);
-    REQUIRE(ditto_optimizer_create(&other, 1, &rule, &adam) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(&other, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM), &adam) ==
+            DITTO_OK);
     REQUIRE(ditto_optimizer_slot(adam, 0, "m", &slot) == DITTO_OK);
     REQUIRE(ditto_checkpoint_save(s.strategy, own_path("before.h5"), NULL) == DITTO_OK);
     atomic_store(&holding, true);
@@ -265,17 +261,14 @@ static int come_and_go(struct coming *c)
     ditto_strategy *strategy = c->strategy;
     ditto_variable *v[COMING];
     ditto_optimizer *adam;
-    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { 16 } };
     char name[20];
-    rule.rule = DITTO_RULE_ADAM;
-    named.name = name;
     for (int i = 0; i < COMING; i++) {
         snprintf(name, sizeof name, "v%d", i);
-        REQUIRE(ditto_variable_create(strategy, &zeros, &named, &v[i]) == DITTO_OK);
+        REQUIRE(ditto_variable_create(strategy, &zeros, &OPTIONS(variable, .name = name), &v[i]) == DITTO_OK);
     }
-    REQUIRE(ditto_optimizer_create(v, COMING, &rule, &adam) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(v, COMING, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM), &adam) ==
+            DITTO_OK);
     REQUIRE(destroy_when_free(c, NULL, adam) == DITTO_OK);
     for (int i = 0; i < COMING; i++)
         REQUIRE(destroy_when_free(c, v[i], NULL) == DITTO_OK);
@@ -285,13 +278,12 @@ static int come_and_go(struct coming *c)
 static int come_and_go_under_saves(void *unused)
 {
     struct coming c = { .done = false };
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32 };
     ditto_variable *stays;
     pthread_t thread;
     size_t left;
-    options.num_replicas = 1;
-    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &c.strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 1), &c.strategy) ==
+            DITTO_OK);
     REQUIRE(ditto_variable_create(c.strategy, &zeros, NULL, &stays) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, save_until_done, &c) == 0);
     while (!c.report.claimed && atomic_load(&c.saves) < test_trials(50))
@@ -370,13 +362,12 @@ static int save_of_a_late_replica(void *argument)
     /* This is static, because the replica may still use it after this function has returned. */
     static struct late l;
     const struct late_case *c = argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_status expected = c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY /* the checkpointer was destroyed */
                             : c->merges                ? DITTO_ERR_POISONED
                                                        : DITTO_ERR_CONTEXT;
-    options.num_replicas = c->replicas;
-    options.caller = DITTO_CALLER_WAITS;
-    options.run_timeout_ms = c->run_timeout_ms;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = c->replicas,
+                                             .caller = DITTO_CALLER_WAITS,
+                                             .run_timeout_ms = c->run_timeout_ms);
     spoil_freed_memory();
     REQUIRE(begin_with(&l.saved, "late", &options) == DITTO_OK);
     REQUIRE(ditto_strategy_run(l.saved.strategy, c->merges ? merge_and_come_late : come_late, &l) ==

@@ -32,16 +32,13 @@ static void fill(unsigned char out[BYTES], int variable, int seed)
 
 static ditto_status begin(struct model *m)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.num_replicas = 1;
-    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &m->strategy));
+    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 1), &m->strategy));
     for (int i = 0; i < VARIABLES; i++) {
         char name[20];
         ditto_tensor zeros = { .dtype = dtypes[i], .rank = 1, .shape = { ELEMENTS } };
-        ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
         snprintf(name, sizeof name, i % 2 ? "v%d" : "group/v%d", i);
-        o.name = name;
-        DITTO_TRY(ditto_variable_create(m->strategy, &zeros, &o, &m->variable[i]));
+        DITTO_TRY(
+            ditto_variable_create(m->strategy, &zeros, &OPTIONS(variable, .name = name), &m->variable[i]));
     }
     return DITTO_OK;
 }
@@ -72,15 +69,12 @@ static bool has(struct model *m, int seed)
 
 static ditto_status save(struct model *m)
 {
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_attribute attribute = { .name = "note", .kind = DITTO_ATTRIBUTE_TEXT, .text = "text" };
     ditto_checkpoint_data data = {
         .name = "group/own", .tensor = { .data = m->own, .dtype = DITTO_U16, .rank = 1, .shape = { 3 } }
     };
-    options.attributes = &attribute;
-    options.num_attributes = 1;
-    options.data = &data;
-    options.num_data = 1;
+    ditto_checkpoint_options options = OPTIONS(checkpoint, .attributes = &attribute, .num_attributes = 1,
+                                               .data = &data, .num_data = 1);
     return ditto_checkpoint_save(m->strategy, own_path("kept.h5"), &options);
 }
 
@@ -273,12 +267,11 @@ struct hold {
 static int hold_once(void *argument)
 {
     const struct hold *h = argument;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_variable *v[HELD];
     char before[MOST_NAMES], after[MOST_NAMES];
     size_t held;
-    options.num_replicas = 1;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 1);
     signal(SIGSEGV, SIG_DFL);
     signal(SIGABRT, SIG_DFL);
     REQUIRE(save_held(&options) == DITTO_OK);

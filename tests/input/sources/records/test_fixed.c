@@ -7,12 +7,9 @@ static struct made made;
 static ditto_status open_fixed(const char *path, const ditto_tensor *row, uint32_t components,
                                uint64_t header, uint64_t footer, int big_endian, ditto_dataset **out)
 {
-    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
-    options.header_bytes = header;
-    options.footer_bytes = footer;
-    options.big_endian = big_endian;
-    return ditto_dataset_from_fixed(&(ditto_files){ .names = &path, .num_names = 1 }, row, components,
-                                    &options, out);
+    return ditto_dataset_from_fixed(
+        &(ditto_files){ .names = &path, .num_names = 1 }, row, components,
+        &OPTIONS(fixed, .header_bytes = header, .footer_bytes = footer, .big_endian = big_endian), out);
 }
 
 static const ditto_tensor two_u16[1] = { { .dtype = DITTO_U16, .rank = 1, .shape = { 2 } } };
@@ -231,13 +228,11 @@ static void records_begin_at_every_stride(void **state)
         for (int mixed = 0; mixed < 2; mixed++) {
             ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { 8 } };
             ditto_dataset *d, *shuffled;
-            ditto_shuffle_options options = DITTO_SHUFFLE_OPTIONS_INIT;
             if (strides[k] == 8)
                 row.shape[0] = 9;
             size_t length = row.shape[0], rows = (TOKENS - length) / strides[k] + 1;
             assert_ok(open_at_stride(&path, 1, &row, 1, 1, 2 * strides[k], &d));
-            options.buffer_rows = rows;
-            assert_ok(ditto_dataset_shuffle(d, &options, &shuffled));
+            assert_ok(ditto_dataset_shuffle(d, &OPTIONS(shuffle, .buffer_rows = rows), &shuffled));
             struct taken t = take_all(mixed ? shuffled : d);
             unsigned char *seen = calloc(1, rows);
             assert_int_equal(t.rows, rows);

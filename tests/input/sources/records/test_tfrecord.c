@@ -70,11 +70,9 @@ static size_t begin_of(size_t i)
 static ditto_status open_tfrecord(const char *path, uint64_t max_bytes, ditto_compression compression,
                                   int trust, ditto_dataset **out)
 {
-    ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
-    options.max_bytes = max_bytes;
-    options.compression = compression;
-    options.trust = trust;
-    return ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .num_names = 1 }, &options, out);
+    return ditto_dataset_from_tfrecord(
+        &(ditto_files){ .names = &path, .num_names = 1 },
+        &OPTIONS(tfrecord, .max_bytes = max_bytes, .compression = compression, .trust = trust), out);
 }
 
 /* Checks that row i has these bytes, then zeros up to max_bytes, and then the number of the bytes. */
@@ -117,15 +115,14 @@ static void files_follow_one_another(void **state)
 {
     const char *names[5];
     ditto_dataset *d;
-    ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
     make_four();
-    options.max_bytes = 8;
     names[0] = write_bytes("0-even", made.bytes, made.length);
     names[1] = write_bytes("1-odd", made.bytes, 0);
     names[2] = write_bytes("2-even", made.bytes, begin_of(1));
     names[3] = write_bytes("3-odd", made.bytes, begin_of(2));
     names[4] = write_bytes("4-even", made.bytes, 0);
-    assert_ok(ditto_dataset_from_tfrecord(&(ditto_files){ names, 5, 0 }, &options, &d));
+    assert_ok(
+        ditto_dataset_from_tfrecord(&(ditto_files){ names, 5, 0 }, &OPTIONS(tfrecord, .max_bytes = 8), &d));
     struct taken t = take_all(d);
     assert_int_equal(t.rows, 7);
     check_row(&t, 4, 8, "abc", 3);
@@ -276,10 +273,9 @@ static void impossible_lengths_are_refused(void **state)
         if (lengths[i] > UINT32_MAX - 64)
             continue;
         /* The option allows the length, but the file is shorter. */
-        ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
-        options.max_bytes = lengths[i] + 8;
         const char *path = own_path("long");
-        assert_ok(ditto_dataset_from_tfrecord(&(ditto_files){ &path, 1, 0 }, &options, &d));
+        assert_ok(ditto_dataset_from_tfrecord(&(ditto_files){ &path, 1, 0 },
+                                              &OPTIONS(tfrecord, .max_bytes = lengths[i] + 8), &d));
         struct dti_cursor *cursor;
         uint64_t words[2 * 3];
         size_t got;
@@ -376,10 +372,7 @@ static void compressed_files_have_the_same_rows(void **state)
 {
     const char *names[5];
     ditto_dataset *d;
-    ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
     make_four();
-    options.max_bytes = 8;
-    options.compression = DITTO_COMPRESSION_GZIP;
     packed.length = 0;
     add_member(&packed, made.bytes, made.length);
     names[0] = write_bytes("0-even.gz", packed.bytes, packed.length);
@@ -398,7 +391,9 @@ static void compressed_files_have_the_same_rows(void **state)
     packed.length = 0;
     add_member(&packed, made.bytes, begin_of(2));
     names[3] = write_bytes("3-odd.gz", packed.bytes, packed.length);
-    assert_ok(ditto_dataset_from_tfrecord(&(ditto_files){ names, 4, 0 }, &options, &d));
+    assert_ok(ditto_dataset_from_tfrecord(
+        &(ditto_files){ names, 4, 0 },
+        &OPTIONS(tfrecord, .max_bytes = 8, .compression = DITTO_COMPRESSION_GZIP), &d));
     struct taken t = take_all(d);
     assert_int_equal(t.rows, 10);
     for (size_t i = 0; i < t.rows; i++)

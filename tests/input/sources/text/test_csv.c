@@ -343,10 +343,9 @@ static void files_that_cannot_be_read_are_refused(void **state)
     char *empty = temporary_file(""), *heading = temporary_file("a,b,c\n\n \n");
     const char *names[] = { empty, heading };
     ditto_files files = { names, 2, 0 };
-    ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
     ditto_dataset *d;
-    options.skip_lines = 1;
-    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, &OPTIONS(csv, .skip_lines = 1), &d),
+                  DITTO_ERR_INVALID);
     assert_message("no row");
     files.num_names = 1;
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_INVALID);

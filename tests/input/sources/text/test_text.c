@@ -45,11 +45,9 @@ static ditto_status collect(const ditto_tensor *row, void *state)
 
 static ditto_dataset *text_of(const char *name, uint64_t max_bytes, uint64_t skip_lines)
 {
-    ditto_text_options options = DITTO_TEXT_OPTIONS_INIT;
     ditto_dataset *d;
-    options.max_bytes = max_bytes;
-    options.skip_lines = skip_lines;
-    assert_ok(ditto_dataset_from_text(&(ditto_files){ &name, 1, 0 }, &options, &d));
+    assert_ok(ditto_dataset_from_text(&(ditto_files){ &name, 1, 0 },
+                                      &OPTIONS(text, .max_bytes = max_bytes, .skip_lines = skip_lines), &d));
     return d;
 }
 
@@ -115,11 +113,10 @@ static void files_without_a_row_are_refused(void **state)
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         char *name = temporary_file(none[i]);
         const char *const names[] = { name, name };
-        ditto_text_options options = DITTO_TEXT_OPTIONS_INIT;
         ditto_dataset *d;
-        options.skip_lines = i < 2 ? 0 : 2;
         for (uint32_t count = 1; count <= 2; count++) {
-            assert_status(ditto_dataset_from_text(&(ditto_files){ names, count, 0 }, &options, &d),
+            assert_status(ditto_dataset_from_text(&(ditto_files){ names, count, 0 },
+                                                  &OPTIONS(text, .skip_lines = i < 2 ? 0 : 2), &d),
                           DITTO_ERR_INVALID);
             assert_message("no row");
             assert_message(name);
@@ -147,10 +144,10 @@ static void a_line_that_is_too_long_is_named(void **state)
     name = temporary_bytes(line, sizeof line);
     expect_error(text_of(name, LONGEST, 0), name, ":2: the line has more than 64 bytes", 1);
     forget_file(name);
-    ditto_text_options options = DITTO_TEXT_OPTIONS_INIT;
-    options.max_bytes = UINT64_MAX;
     const char *any = "/dev/null";
-    assert_status(ditto_dataset_from_text(&(ditto_files){ &any, 1, 0 }, &options, &d), DITTO_ERR_RANGE);
+    assert_status(
+        ditto_dataset_from_text(&(ditto_files){ &any, 1, 0 }, &OPTIONS(text, .max_bytes = UINT64_MAX), &d),
+        DITTO_ERR_RANGE);
 }
 
 /* Makes a file with a hole, which needs no disk space. */
@@ -266,7 +263,6 @@ static void files_are_read_one_after_the_other(void **state)
     char folder[SCRATCH_NAME], pattern[80], expected[4096], paths[FILES][96];
     const char *names[FILES];
     size_t used = 0;
-    ditto_text_options options = DITTO_TEXT_OPTIONS_INIT;
     ditto_dataset *d;
     make_folder(folder);
     for (int i = 0; i < FILES; i++) {
@@ -275,7 +271,7 @@ static void files_are_read_one_after_the_other(void **state)
         if (i != 7)
             used += (size_t)snprintf(expected + used, sizeof expected - used, i < 100 ? "[%d][]" : "[%d]", i);
     }
-    options.max_bytes = LONGEST;
+    ditto_text_options options = OPTIONS(text, .max_bytes = LONGEST);
     options.skip_lines = 1; /* in each file */
     assert_ok(ditto_dataset_from_text(&(ditto_files){ names, FILES, 0 }, &options, &d));
     expect_dataset(d, expected, used);

@@ -28,13 +28,9 @@ struct saved {
 
 static ditto_status begin(struct saved *s)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
-    options.num_replicas = 1;
-    named.name = "v";
-    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
-    return ditto_variable_create(s->strategy, &zeros, &named, &s->v);
+    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 1), &s->strategy));
+    return ditto_variable_create(s->strategy, &zeros, &OPTIONS(variable, .name = "v"), &s->v);
 }
 
 static ditto_status assign(const struct saved *s, float number)
@@ -300,7 +296,6 @@ static void only_regular_files_and_links_to_them_are_checkpoints_of_a_folder(voi
 {
     struct saved s;
     ditto_checkpointer *c;
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
     static const char *const names[] = { "checkpoint-50.h5", "checkpoint-60.h5", "checkpoint-70.h5" };
     char path[200];
@@ -315,8 +310,7 @@ static void only_regular_files_and_links_to_them_are_checkpoints_of_a_folder(voi
     assert_int_equal(symlink("other.h5", own_path("checkpoint-7.h5")), 0);
     assert_ok(ditto_checkpoint_latest(NULL, own_folder, NULL, path, sizeof path, NULL, &step));
     assert_int_equal(step, 7);
-    options.keep = 1;
-    assert_ok(ditto_checkpointer_create(s.strategy, own_folder, &options, &c));
+    assert_ok(ditto_checkpointer_create(s.strategy, own_folder, &OPTIONS(checkpointer, .keep = 1), &c));
     for (what.step = 8; what.step < 10; what.step++)
         assert_ok(ditto_checkpointer_save(c, &what));
     assert_ok(ditto_checkpoint_latest(NULL, own_folder, NULL, path, sizeof path, NULL, &step));
@@ -389,13 +383,13 @@ static int save_too_much(void *background)
     struct saved s;
     struct rlimit small = { 9000, 9000 };
     ditto_checkpointer *c;
-    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     sigset_t pending;
-    options.background = background != NULL;
     REQUIRE(begin(&s) == DITTO_OK);
     REQUIRE(assign(&s, 1) == DITTO_OK);
     REQUIRE(ditto_checkpoint_save(s.strategy, own_path("q.h5"), NULL) == DITTO_OK);
-    REQUIRE(ditto_checkpointer_create(s.strategy, own_folder, &options, &c) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_create(s.strategy, own_folder,
+                                      &OPTIONS(checkpointer, .background = background != NULL),
+                                      &c) == DITTO_OK);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
     REQUIRE(ditto_checkpoint_save(s.strategy, own_path("q.h5"), NULL) == DITTO_ERR_IO);
     REQUIRE(ditto_last_error()->system_errno == EFBIG);
@@ -428,10 +422,8 @@ static void variables_that_a_file_lacks_are_counted_and_the_first_are_named(void
     for (int i = 0; i < MANY; i++) {
         char name[60];
         ditto_tensor scalar = { .dtype = DITTO_F32 };
-        ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
         snprintf(name, sizeof name, "a_layer_with_a_long_name/and_a_weight_of_it_%02d", i);
-        named.name = name;
-        assert_ok(ditto_variable_create(s.strategy, &scalar, &named, &v[i]));
+        assert_ok(ditto_variable_create(s.strategy, &scalar, &OPTIONS(variable, .name = name), &v[i]));
     }
     assert_status(ditto_checkpoint_restore(s.strategy, own_path("q.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
     assert_message("weight_of_it_00\", ");

@@ -67,21 +67,17 @@ static const ditto_attribute attributes[] = {
 
 static void save_all(ditto_strategy *s, const char *path)
 {
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-    options.step = STEP;
-    options.data = data;
-    options.num_data = ENTRIES;
-    options.attributes = attributes;
-    options.num_attributes = sizeof attributes / sizeof attributes[0];
+    ditto_checkpoint_options options = OPTIONS(checkpoint, .step = STEP, .data = data, .num_data = ENTRIES,
+                                               .attributes = attributes,
+                                               .num_attributes = sizeof attributes / sizeof attributes[0]);
     assert_ok(ditto_checkpoint_save(s, path, &options));
 }
 
 static void create_variables(ditto_strategy *s, ditto_variable *out[2])
 {
-    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor initial = { .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
-    options.name = "weights";
-    options.aggregation = DITTO_AGGREGATE_MEAN;
+    ditto_variable_options options = OPTIONS(variable, .name = "weights",
+                                             .aggregation = DITTO_AGGREGATE_MEAN);
     assert_ok(ditto_variable_create(s, &initial, &options, &out[0]));
     options.name = "hits";
     options.synchronization = DITTO_ON_READ;
@@ -404,11 +400,9 @@ static void names_in_too_many_groups_are_refused(void **state)
 {
     static char name[2 * DITTO_MAX_CHECKPOINT_GROUPS + 4];
     float one = 1;
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_checkpoint_data deep = { .name = name, .tensor = { .data = &one, .dtype = DITTO_F32 } };
     ditto_strategy *s = make_strategy(1, NULL);
-    options.data = &deep;
-    options.num_data = 1;
+    ditto_checkpoint_options options = OPTIONS(checkpoint, .data = &deep, .num_data = 1);
     for (int i = 0; i < DITTO_MAX_CHECKPOINT_GROUPS; i++)
         memcpy(name + 2 * i, "g/", 2);
     name[2 * DITTO_MAX_CHECKPOINT_GROUPS] = 'v';
@@ -425,11 +419,9 @@ static void names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_ar
     static char name[TRIED + 1];
     float two = 2, found = 0;
     ditto_checkpoint *file;
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_checkpoint_data named = { .name = name, .tensor = { .data = &two, .dtype = DITTO_F32 } };
     ditto_strategy *s = make_strategy(1, NULL);
-    options.data = &named;
-    options.num_data = 1;
+    ditto_checkpoint_options options = OPTIONS(checkpoint, .data = &named, .num_data = 1);
     for (int in_folder = 0; in_folder < 2; in_folder++) {
         memset(name, 'n', TRIED);
         name[MOST / 2] = in_folder ? '/' : 'n';
@@ -520,11 +512,9 @@ static size_t find_last(const unsigned char *bytes, size_t count, const char *wo
 static size_t save_and_read(const ditto_checkpoint_data *saved, size_t count, size_t more,
                             unsigned char **bytes)
 {
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(1, NULL);
-    options.data = saved;
-    options.num_data = count;
-    assert_ok(ditto_checkpoint_save(s, own_path("good.h5"), &options));
+    assert_ok(ditto_checkpoint_save(s, own_path("good.h5"),
+                                    &OPTIONS(checkpoint, .data = saved, .num_data = count)));
     assert_ok(ditto_strategy_destroy(s));
     size_t length = read_file(own_path("good.h5"), bytes);
     *bytes = realloc(*bytes, length + more);
@@ -628,15 +618,13 @@ static void values_that_overlap_are_refused(void **state)
 static void attributes_that_do_not_fit_are_refused_with_their_sizes(void **state)
 {
     static char name[60001];
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_attribute large = { .name = name, .kind = DITTO_ATTRIBUTE_TEXT, .text = name };
     ditto_strategy *s = make_strategy(1, NULL);
     memset(name, 'n', sizeof name - 1);
-    options.data = data;
-    options.num_data = 1;
-    options.attributes = &large;
-    options.num_attributes = 1;
-    assert_status(ditto_checkpoint_save(s, own_path("large.h5"), &options), DITTO_ERR_INVALID);
+    assert_status(ditto_checkpoint_save(s, own_path("large.h5"),
+                                        &OPTIONS(checkpoint, .data = data, .num_data = 1,
+                                                 .attributes = &large, .num_attributes = 1)),
+                  DITTO_ERR_INVALID);
     assert_message("its name has 60000 bytes and its value 60001");
     assert_int_not_equal(access(own_path("large.h5"), F_OK), 0);
     assert_ok(ditto_strategy_destroy(s));
