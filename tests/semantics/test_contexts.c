@@ -346,9 +346,7 @@ static void threads_are_not_pinned_if_the_program_places_them(void **state)
     sched_getaffinity(0, sizeof allowed, &allowed);
     if (CPU_COUNT(&allowed) < 2)
         skip();
-    ditto_strategy *s = make_strategy(3, &OPTIONS(strategy, .pin = DITTO_PIN_NONE));
-    run_all(s, expect_several_cpus, &report, &report);
-    assert_ok(ditto_strategy_destroy(s));
+    run_once(3, &OPTIONS(strategy, .pin = DITTO_PIN_NONE), expect_several_cpus, &report, &report);
 }
 
 static void a_description_says_where_replicas_are(void **state)

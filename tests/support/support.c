@@ -175,6 +175,14 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
         fail_msg("run: %s: %s", ditto_status_name(status), ditto_last_error()->message);
 }
 
+void run_once(uint32_t n, const ditto_strategy_options *options, ditto_replica_fn function, void *argument,
+              struct report *report)
+{
+    ditto_strategy *strategy = make_strategy(n, options);
+    run_all(strategy, function, argument, report);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* Under ThreadSanitizer each replica takes many times longer, and 5 on two cores meet in as many orders. */
 #ifdef __SANITIZE_THREAD__
 const uint32_t replica_counts[] = { 1, 2, 5, 64 };

@@ -50,6 +50,9 @@ ditto_strategy *make_on_two_nodes(uint32_t n);
 /* Runs the function on all replicas. Fails the test with the first reported failure, or with the run's
  * error. */
 void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report);
+/* The same on a strategy that make_strategy(n, options) creates and that is destroyed afterwards. */
+void run_once(uint32_t n, const ditto_strategy_options *options, ditto_replica_fn function, void *argument,
+              struct report *report);
 
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);

@@ -101,9 +101,7 @@ static void a_call_that_differs_in_one_argument_is_another_call(void **state)
 {
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct task t = { 0 };
-        ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
-        run_all(strategy, change_one_argument, &t, &t.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(replica_counts[i], NULL, change_one_argument, &t, &t.report);
     }
 }
 
@@ -138,9 +136,7 @@ static ditto_status repeat_bad_calls(ditto_replica *self, void *argument)
 static void bad_arguments_are_refused_each_time(void **state)
 {
     struct task t = { 0 };
-    ditto_strategy *strategy = make_strategy(3, NULL);
-    run_all(strategy, repeat_bad_calls, &t, &t.report);
-    assert_ok(ditto_strategy_destroy(strategy));
+    run_once(3, NULL, repeat_bad_calls, &t, &t.report);
 }
 
 /* -- what may change between two equal calls -- */
@@ -267,9 +263,7 @@ static void a_run_inside_a_run_makes_the_same_calls(void **state)
 {
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct task t = { 0 };
-        ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
-        run_all(strategy, agree_inside_and_outside, &t, &t.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(replica_counts[i], NULL, agree_inside_and_outside, &t, &t.report);
     }
 }
 
@@ -331,9 +325,7 @@ static void flush_to_zero_between_equal_calls_changes_no_bit(void **state)
 {
     for (size_t i = 0; i < replica_counts_length; i++) {
         struct task t = { 0 };
-        ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
-        run_all(strategy, flush_between_calls, &t, &t.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(replica_counts[i], NULL, flush_between_calls, &t, &t.report);
     }
 }
 

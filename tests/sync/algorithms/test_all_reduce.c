@@ -235,9 +235,7 @@ static void writes_before_a_barrier_are_seen_by_all_after_it(void **state)
     for (size_t k = 0; k < replica_counts_length; k++) {
         static struct exchange x;
         x.rounds = 20000 / (replica_counts[k] * replica_counts[k] / 4 + 1) + 20;
-        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-        run_all(strategy, exchange, &x, &x.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(replica_counts[k], NULL, exchange, &x, &x.report);
     }
 }
 
@@ -269,9 +267,7 @@ static ditto_status call_with_invalid_arguments(ditto_replica *self, void *argum
 static void invalid_arguments_are_refused_before_a_replica_waits(void **state)
 {
     struct report report = { 0 };
-    ditto_strategy *strategy = make_strategy(3, NULL);
-    run_all(strategy, call_with_invalid_arguments, &report, &report);
-    assert_ok(ditto_strategy_destroy(strategy));
+    run_once(3, NULL, call_with_invalid_arguments, &report, &report);
 }
 
 int main(void)

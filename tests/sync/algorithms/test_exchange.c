@@ -197,9 +197,7 @@ static void neighbours_on_a_ring_have_each_others_rows(void **state)
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
             struct ring ring = { .length = lengths[i] };
-            ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-            run_all(strategy, go_round, &ring, &ring.report);
-            assert_ok(ditto_strategy_destroy(strategy));
+            run_once(replica_counts[k], NULL, go_round, &ring, &ring.report);
         }
 }
 
@@ -315,9 +313,7 @@ static void wrong_parts_are_errors_and_the_run_continues(void **state)
 {
     for (uint32_t n = 1; n <= 3; n++) {
         struct wrong w = { 0 };
-        ditto_strategy *strategy = make_strategy(n, NULL);
-        run_all(strategy, pass_wrong_parts, &w, &w.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(n, NULL, pass_wrong_parts, &w, &w.report);
     }
 }
 

@@ -80,10 +80,8 @@ static void meetings_continue_when_their_numbers_wrap(void **state)
         ditto_tuning tuning = DITTO_TUNING_INIT;
         struct wrapping w = { .order = (enum order)order, .start = 0xfffffe00u };
         tuning.near_replicas = 2; /* two groups, which exchange partial results */
-        ditto_strategy *strategy = make_strategy(REPLICAS,
-                                                 &OPTIONS(strategy, .tuning = &tuning, .timeout_ms = 60000));
-        run_all(strategy, meet_past_the_wrap, &w, &w.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(REPLICAS, &OPTIONS(strategy, .tuning = &tuning, .timeout_ms = 60000), meet_past_the_wrap, &w,
+                 &w.report);
     }
 }
 
@@ -129,9 +127,7 @@ static ditto_status merge_then_meet(ditto_replica *self, void *argument)
 static void an_inner_run_differs_from_the_outer_one_after_any_number_of_runs(void **state)
 {
     struct inner_run i = { .sleeper_id = 0 };
-    ditto_strategy *strategy = make_strategy(2, NULL);
-    run_all(strategy, merge_then_meet, &i, &i.report);
-    assert_ok(ditto_strategy_destroy(strategy));
+    run_once(2, NULL, merge_then_meet, &i, &i.report);
 }
 
 int main(void)

@@ -163,9 +163,7 @@ static void replicas_that_wait_do_the_parts_of_replicas_that_compute(void **stat
 {
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct busy b = { 0 };
-        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-        run_all(strategy, one_computes_meanwhile, &b, &b.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(replica_counts[k], NULL, one_computes_meanwhile, &b, &b.report);
     }
 }
 
@@ -481,9 +479,7 @@ static void a_barrier_in_two_phases_delays_nobody(void **state)
     for (size_t i = 0; i < replica_counts_length; i++) {
         static struct split s;
         memset(&s, 0, sizeof s);
-        ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
-        run_all(strategy, arrive_and_work, &s, &s.report);
-        assert_ok(ditto_strategy_destroy(strategy));
+        run_once(replica_counts[i], NULL, arrive_and_work, &s, &s.report);
     }
 }
 
