@@ -98,6 +98,7 @@ void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
             normal[2 * k] = radius * cosine;
             normal[2 * k + 1] = radius * sine;
         }
+        /* cppcheck-suppress uninitvar; the loop has written at least `piece` numbers */
         memcpy(dst + i, normal, piece * sizeof *dst);
     }
     dti_fenv_leave(saved);
