@@ -75,6 +75,11 @@ static bool ensure_capacity(struct division *d)
     return true;
 }
 
+static bool follows(const struct dti_optimizer_slot_piece *a, const struct dti_optimizer_slot_piece *b)
+{
+    return a->variable == b->variable && a->replica == b->replica && a->first + a->count == b->first;
+}
+
 /* Adds a range to the division. If the range directly follows the one that was added before it, in the same
  * variable and on the same replica, that one is made longer. */
 static void add_range(void *context, size_t item, size_t first, size_t count, uint32_t replica)
@@ -84,10 +89,8 @@ static void add_range(void *context, size_t item, size_t first, size_t count, ui
     struct dti_optimizer_slot_piece piece = {
         first + d->optimizer->variable[i->variable]->piece[i->piece].first, count, replica, i->variable
     };
-    struct dti_optimizer_slot_piece *last = d->pieces > 0 ? &d->piece[d->pieces - 1] : NULL;
-    if (last != NULL && last->variable == piece.variable && last->replica == replica &&
-        last->first + last->count == piece.first) {
-        last->count += count;
+    if (d->pieces > 0 && follows(&d->piece[d->pieces - 1], &piece)) {
+        d->piece[d->pieces - 1].count += count;
         return;
     }
     d->out_of_memory |= !ensure_capacity(d);
