@@ -32,8 +32,8 @@ files_of() {
         ;;
     fixed) echo src/input/sources/records/fixed.c ;;
     npy) echo src/input/sources/records/npy.c src/input/sources/records/npy_header.c ;;
-    headers) echo src/hosts/header.c src/hosts/header_steps.c src/hosts/last_words.c ;;
-    life_line) echo src/hosts/life_line.c ;;
+    headers) echo src/cluster/header.c src/cluster/header_steps.c src/cluster/last_words.c ;;
+    life_line) echo src/cluster/life_line.c ;;
     hdf5) echo src/vars/checkpoint/hdf5/hdf5_read.c ;;
     esac
 }

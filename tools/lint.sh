@@ -38,13 +38,13 @@ may_include() {
     case $1 in
     base) echo base ;;
     replicas) echo base replicas ;;
-    hosts) echo base hosts ;;
-    sync) echo base replicas hosts sync ;;
-    vars) echo base replicas hosts sync vars ;;
-    input) echo base replicas hosts sync input ;;
+    cluster) echo base cluster ;;
+    sync) echo base replicas cluster sync ;;
+    vars) echo base replicas cluster sync vars ;;
+    input) echo base replicas cluster sync input ;;
     values) echo base replicas sync vars values ;;
-    strategy) echo base replicas hosts sync vars input values strategy ;;
-    coordinator) echo base replicas hosts sync vars input values strategy coordinator ;;
+    strategy) echo base replicas cluster sync vars input values strategy ;;
+    coordinator) echo base replicas cluster sync vars input values strategy coordinator ;;
     mpi) echo mpi ;; # public headers only, because users compile it for other MPIs
     esac
 }
@@ -58,7 +58,7 @@ shown_headers() {
         machine/affinity.h machine/limits.h machine/mask.h machine/numa_node.h machine/thread.h \
         machine/topology.h memory/arena.h placement/placement.h team/context.h team/dependent.h \
         team/recorder.h team/replica.h team/servers.h team/stopping.h team/team.h team/turn.h ;;
-    hosts) echo cluster.h function.h header.h life_line.h ranges.h ;;
+    cluster) echo cluster.h function.h header.h life_line.h ranges.h ;;
     sync) echo sync.h hosts/cross.h hosts/hosts.h kernels/kernel.h kernels/local_reduction.h \
         kernels/merge_rows.h kernels/tree.h meeting/access.h ;;
     vars) echo vars.h elements/elements.h ;;

@@ -17,7 +17,7 @@ flags="-std=c11 -O2 -D_GNU_SOURCE -Iinclude -Isrc"
 {
     smpicc $flags -include bench/simulated/gaps.h -c src/mpi/mpi_wire.c -o "$folder/wire.o"
     smpicc $flags bench/simulated/simulated.c src/sync/plans/volume.c src/sync/kernels/tree.c \
-        src/hosts/ranges.c "$folder/wire.o" -o "$folder/simulated" -Lbuild/src -lditto
+        src/cluster/ranges.c "$folder/wire.o" -o "$folder/simulated" -Lbuild/src -lditto
 }
 
 # A fat tree of 16 x 16 hosts with links of 100 Gbit/s and 0.5 us. Each message takes 0.3 us of the processor

@@ -1,6 +1,6 @@
 /* src/sync/joint_work.c - collectives of the library's own: a barrier that compares calls, a result that all
  * replicas share, and joint work. */
-#include "hosts/function.h"
+#include "cluster/function.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/algorithms/slices.h"

@@ -1,9 +1,10 @@
-/* tests/fuzz/fuzz_headers.c - the messages by which hosts agree (src/hosts/header.h), when those that arrive
- * are damaged. The wire returns what this host sends, as if all other hosts did the same. The input changes
- * some of these messages: every four bytes of it name a message, an offset, and what is done there. */
+/* tests/fuzz/fuzz_headers.c - the messages by which hosts agree (src/cluster/header.h), when those that
+ * arrive are damaged. The wire returns what this host sends, as if all other hosts did the same. The input
+ * changes some of these messages: every four bytes of it name a message, an offset, and what is done there.
+ * */
 #include "fuzz/fuzz.h"
 #include "base/text/text.h"
-#include "hosts/header.h"
+#include "cluster/header.h"
 #include "support/support.h"
 
 const char *const fuzz_seeds[] = {

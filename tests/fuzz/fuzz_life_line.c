@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_life_line.c - the life line of host 0, and of another host, hears any bytes. Its file is
  * part of this one, because what it reads is known to it alone. */
-#include "hosts/life_line.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cluster/life_line.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "fuzz/fuzz.h"
 #include "support/support.h"

@@ -2,7 +2,7 @@
  * exchange end it on all hosts. */
 #include "base/errors/status.h"
 #include "base/text/text.h"
-#include "hosts/header.h"
+#include "cluster/header.h"
 #include "support/hosts.h"
 
 #include <unistd.h>

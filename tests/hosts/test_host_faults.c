@@ -1,7 +1,7 @@
 /* tests/hosts/test_host_faults.c - failures on one host end the run on all hosts, with one error, and the
  * next run works. */
 #include "base/waiting/stop.h"
-#include "hosts/life_line.h"
+#include "cluster/life_line.h"
 #include "replicas/team/context.h"
 #include "replicas/team/replica.h"
 #include "support/hosts.h"

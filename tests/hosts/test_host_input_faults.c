@@ -1,6 +1,6 @@
 /* tests/hosts/test_host_input_faults.c - checks the errors of input over several hosts whose pipelines read
  * different rows. */
-#include "hosts/life_line.h"
+#include "cluster/life_line.h"
 #include "support/hosts.h"
 
 #include <stdatomic.h>

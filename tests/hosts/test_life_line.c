@@ -1,7 +1,7 @@
-/* tests/hosts/test_life_line.c - how the connections of the life line are made (src/hosts/star.h), and what
- * becomes of hosts that are silent or have left (src/hosts/life_line.h). */
-#include "hosts/header.h"
-#include "hosts/life_line.h"
+/* tests/hosts/test_life_line.c - how the connections of the life line are made (src/cluster/star.h), and what
+ * becomes of hosts that are silent or have left (src/cluster/life_line.h). */
+#include "cluster/header.h"
+#include "cluster/life_line.h"
 #include "support/hosts.h"
 
 #include <arpa/inet.h>

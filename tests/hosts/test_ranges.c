@@ -1,7 +1,7 @@
 /* tests/hosts/test_ranges.c - which host has which replicas. */
 #include "support/support.h"
 
-#include "hosts/ranges.h"
+#include "cluster/ranges.h"
 
 static void every_replica_is_in_the_range_of_its_host(void **state)
 {

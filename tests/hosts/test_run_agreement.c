@@ -1,6 +1,6 @@
 /* tests/hosts/test_run_agreement.c - runs over hosts that do not agree on their end
  * (ditto_strategy_options.run_agreement). */
-#include "hosts/cluster.h"
+#include "cluster/cluster.h"
 #include "support/hosts.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* tests/model/hosts.pml - headers, data, errors and epochs between hosts (src/hosts/header.h, transfer.c).
+/* tests/model/hosts.pml - headers, data, errors and epochs between hosts (src/cluster/header.h, transfer.c).
  *
  * Three hosts make runs. In a run each host makes calls, and then ends it. Before each call and before the
  * end it sends a header to all others and takes theirs, and in a call it sends data to all and takes theirs.

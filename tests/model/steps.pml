@@ -1,4 +1,4 @@
-/* tests/model/steps.pml - headers that go in steps (src/hosts/header_steps.c, header.c).
+/* tests/model/steps.pml - headers that go in steps (src/cluster/header_steps.c, header.c).
  *
  * Four hosts are a ring, or the corners of a square (CUBE). In an exchange a host has the headers of `have`
  * hosts. It sends them to the host that is `have` below, and waits for those of the host that is `have`

@@ -1,6 +1,6 @@
 /* tests/support/as_hosts.c - runs the tests of a program in several processes. See as_hosts.h. */
 #include "support/as_hosts.h"
-#include "hosts/header.h"
+#include "cluster/header.h"
 #include "support/local_wire.h"
 
 #include <signal.h>

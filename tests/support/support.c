@@ -2,7 +2,7 @@
 #include "support/as_hosts.h"
 #include "support/support.h"
 
-#include "hosts/header.h"
+#include "cluster/header.h"
 #include "replicas/team/team_state.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * progress_of_hosts.h. */
 #include "input/distribute/progress_of_hosts.h"
 #include "base/errors/status.h"
-#include "hosts/life_line.h"
+#include "cluster/life_line.h"
 #include "input/distribute/iterator.h"
 #include "replicas/team/team.h"
 #include "sync/hosts/cross.h"

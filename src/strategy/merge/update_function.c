@@ -2,7 +2,7 @@
  * context. */
 #include "base/errors/user_call.h"
 #include "base/numbers/checksum.h"
-#include "hosts/function.h"
+#include "cluster/function.h"
 #include "replicas/helpers/remote_memory.h"
 #include "replicas/jobs/jobs.h"
 #include "replicas/team/stopping.h"

@@ -27,7 +27,7 @@
 
 #include <ditto/status.h>
 
-#include "hosts/life_line.h"
+#include "cluster/life_line.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"
-#include "hosts/life_line.h"
+#include "cluster/life_line.h"
 #include "sync/hosts/gather.h"
 #include "sync/hosts/transfers.h"
 

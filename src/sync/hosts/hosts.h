@@ -11,7 +11,7 @@
 #ifndef DTI_SYNC_HOSTS_H
 #define DTI_SYNC_HOSTS_H
 
-#include "hosts/header.h"
+#include "cluster/header.h"
 #include "sync/hosts/failure_notices.h"
 #include "sync/algorithms/choose_algorithm.h"
 

@@ -6,7 +6,7 @@
 #ifndef DTI_SYNC_HOSTS_TRANSFERS_H
 #define DTI_SYNC_HOSTS_TRANSFERS_H
 
-#include "hosts/header.h"
+#include "cluster/header.h"
 
 struct dti_transfers {
     struct dti_kept kept; /* first */

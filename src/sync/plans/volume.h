@@ -20,7 +20,7 @@
 #ifndef DTI_VOLUME_H
 #define DTI_VOLUME_H
 
-#include "hosts/ranges.h"
+#include "cluster/ranges.h"
 #include "sync/kernels/tree.h"
 
 /* An all-reduce of `count` elements, in blocks of `block_count` elements if it is large. Slices begin at

@@ -1,20 +1,16 @@
-/* src/hosts/life_line.h - notices that a process of the cluster has ended or does not run, and carries short
- * messages.
- *
- * The hosts form a star of TCP connections with host 0 in the middle, beside the wire. On each host one
- * thread sleeps until a connection has news. If a process ends without taking leave, the system closes its
- * connection. A process that is stopped, or whose network is cut, sends nothing any more, also no beats.
- * Host 0 alone decides that another host is lost: at the end of its connection at once, and otherwise when it
- * was silent for dti_life_line_silence_ms, of which host 0 counts only the time in which it ran itself. It
- * tells all hosts, also the one that is lost. A host whose connection with host 0 ends has lost host 0.
- * The thread then records the loss, and stops the run of this host, so that also replicas that wait for each
- * other learn of it while no thread is driving the wire.
- *
- * A host that is slow is not silent. Deadlines are for such hosts. If connections cannot be made, because a
- * firewall forbids them, the cluster works without a life line.
- *
- * Host 0 listens only until all hosts have connected, at the addresses by which they reach it. The two ends
- * of a connection show each other random tokens that went over the wire (star.c). */
+/* src/cluster/life_line.h - notices that a process of the cluster has ended or does not run, and carries
+ * short messages.  The hosts form a star of TCP connections with host 0 in the middle, beside the wire. On
+ * each host one thread sleeps until a connection has news. If a process ends without taking leave, the system
+ * closes its connection. A process that is stopped, or whose network is cut, sends nothing any more, also no
+ * beats. Host 0 alone decides that another host is lost: at the end of its connection at once, and otherwise
+ * when it was silent for dti_life_line_silence_ms, of which host 0 counts only the time in which it ran
+ * itself. It tells all hosts, also the one that is lost. A host whose connection with host 0 ends has lost
+ * host 0. The thread then records the loss, and stops the run of this host, so that also replicas that wait
+ * for each other learn of it while no thread is driving the wire.  A host that is slow is not silent.
+ * Deadlines are for such hosts. If connections cannot be made, because a firewall forbids them, the cluster
+ * works without a life line.  Host 0 listens only until all hosts have connected, at the addresses by which
+ * they reach it. The two ends of a connection show each other random tokens that went over the wire (star.c).
+ * */
 #ifndef DTI_LIFE_LINE_H
 #define DTI_LIFE_LINE_H
 

@@ -1,4 +1,4 @@
-/* src/hosts/star.c - makes TCP connections between host 0 and all other hosts. See star.h.
+/* src/cluster/star.c - makes TCP connections between host 0 and all other hosts. See star.h.
  *
  * All hosts tell each other over the wire where they are. Each host but 0 adds two random tokens: it shows
  * one to host 0, and host 0 must answer with the other one, so no other program can take the place of either.
@@ -9,11 +9,11 @@
  * A host that has no connection after CONNECT_MS gives up, because packets to an address that a firewall
  * protects are lost without an answer. Host 0 waits for all pending connections together, so one that is
  * silent delays no other. */
-#include "hosts/star.h"
+#include "cluster/star.h"
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
-#include "hosts/header.h"
-#include "hosts/socket.h"
+#include "cluster/header.h"
+#include "cluster/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

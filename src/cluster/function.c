@@ -1,5 +1,5 @@
-/* src/hosts/function.c - finds the file of a function. See function.h. */
-#include "hosts/function.h"
+/* src/cluster/function.c - finds the file of a function. See function.h. */
+#include "cluster/function.h"
 #include "base/numbers/checksum.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* src/hosts/header_steps.c - headers that reach all hosts in log2 H steps.
+/* src/cluster/header_steps.c - headers that reach all hosts in log2 H steps.
  *
  * Every host sees each other one at a place, and itself at place 0. If H is a power of two, hosts are the
  * corners of a cube, and the place is the exclusive or of both numbers. Otherwise they are a ring, and the
@@ -16,7 +16,7 @@
  * still be on its way. So a message stays as long as a payload, instead of growing with the number of hosts.
  * If calls differ, nobody reads payloads, and headers are passed on without them. */
 #include "base/errors/status.h"
-#include "hosts/header_private.h"
+#include "cluster/header_private.h"
 
 #include <string.h>
 

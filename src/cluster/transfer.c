@@ -1,8 +1,8 @@
-/* src/hosts/transfer.c - sends, receives and waits on the wire of a cluster. See cluster.h. */
+/* src/cluster/transfer.c - sends, receives and waits on the wire of a cluster. See cluster.h. */
 #include "base/errors/status.h"
 #include "base/text/text.h"
-#include "hosts/cluster.h"
-#include "hosts/life_line.h"
+#include "cluster/cluster.h"
+#include "cluster/life_line.h"
 
 #include <sched.h>
 #include <stdlib.h>

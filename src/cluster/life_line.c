@@ -1,10 +1,10 @@
-/* src/hosts/life_line.c - the thread that watches the connections between hosts. See life_line.h. */
-#include "hosts/life_line.h"
+/* src/cluster/life_line.c - the thread that watches the connections between hosts. See life_line.h. */
+#include "cluster/life_line.h"
 #include "base/errors/status.h"
 #include "base/text/text.h"
-#include "hosts/cluster.h"
-#include "hosts/host_thread.h"
-#include "hosts/star.h"
+#include "cluster/cluster.h"
+#include "cluster/host_thread.h"
+#include "cluster/star.h"
 
 #include <errno.h>
 #include <poll.h>

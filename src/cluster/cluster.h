@@ -1,4 +1,4 @@
-/* src/hosts/cluster.h - the hosts of a cluster, and messages between them.
+/* src/cluster/cluster.h - the hosts of a cluster, and messages between them.
  *
  * The thread that drives the wire is called the driver. All functions here belong to it, unless their comment
  * says otherwise. They never block longer than the limits that they are given.
@@ -14,7 +14,7 @@
 
 #include "base/waiting/futex.h"
 #include "base/waiting/stop.h"
-#include "hosts/ranges.h"
+#include "cluster/ranges.h"
 
 #include <pthread.h>
 

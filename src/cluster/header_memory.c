@@ -1,7 +1,7 @@
-/* src/hosts/header_memory.c - the memory of headers, from the beginning of a cluster to its end. See
+/* src/cluster/header_memory.c - the memory of headers, from the beginning of a cluster to its end. See
  * header.h. */
 #include "base/errors/status.h"
-#include "hosts/header_private.h"
+#include "cluster/header_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* src/hosts/socket.c - small parts of work with TCP sockets. See socket.h. */
-#include "hosts/socket.h"
+/* src/cluster/socket.c - small parts of work with TCP sockets. See socket.h. */
+#include "cluster/socket.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-/* src/hosts/socket.h - small parts of work with TCP sockets that are in non-blocking mode. */
+/* src/cluster/socket.h - small parts of work with TCP sockets that are in non-blocking mode. */
 #ifndef DTI_SOCKET_H
 #define DTI_SOCKET_H
 

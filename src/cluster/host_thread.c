@@ -1,5 +1,5 @@
-/* src/hosts/host_thread.c - starts threads of connections between hosts. See host_thread.h. */
-#include "hosts/host_thread.h"
+/* src/cluster/host_thread.c - starts threads of connections between hosts. See host_thread.h. */
+#include "cluster/host_thread.h"
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-/* src/hosts/star.h - makes TCP connections between host 0 and all other hosts. */
+/* src/cluster/star.h - makes TCP connections between host 0 and all other hosts. */
 #ifndef DTI_STAR_H
 #define DTI_STAR_H
 

@@ -1,4 +1,4 @@
-/* src/hosts/header.h - headers, by which all hosts compare their calls and agree on errors.
+/* src/cluster/header.h - headers, by which all hosts compare their calls and agree on errors.
  *
  * Before hosts do anything together, the header of each reaches all others. A header says what the host is
  * about to do: a call, with its digest, or the end of a run. A small message of the call rides behind it.
@@ -38,7 +38,7 @@
 #ifndef DTI_HEADER_H
 #define DTI_HEADER_H
 
-#include "hosts/cluster.h"
+#include "cluster/cluster.h"
 
 /* The most bytes that any number of hosts can send behind a header. */
 #define DTI_HEADER_PAYLOAD 4096

@@ -1,11 +1,11 @@
-/* src/hosts/cluster.c - makes and destroys clusters: the greetings of the hosts, and their names. */
-#include "hosts/cluster.h"
+/* src/cluster/cluster.c - makes and destroys clusters: the greetings of the hosts, and their names. */
+#include "cluster/cluster.h"
 #include "base/errors/status.h"
 #include "base/text/text.h"
 #include "base/types/types.h"
 #include "base/waiting/fork.h"
-#include "hosts/header.h"
-#include "hosts/life_line.h"
+#include "cluster/header.h"
+#include "cluster/life_line.h"
 
 #include <stdlib.h>
 #include <string.h>

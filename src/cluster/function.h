@@ -1,4 +1,4 @@
-/* src/hosts/function.h - which function of the user's a call was given. */
+/* src/cluster/function.h - which function of the user's a call was given. */
 #ifndef DTI_HOSTS_FUNCTION_H
 #define DTI_HOSTS_FUNCTION_H
 

@@ -1,4 +1,4 @@
-/* src/hosts/host_thread.h - the threads that watch or drive connections between hosts. */
+/* src/cluster/host_thread.h - the threads that watch or drive connections between hosts. */
 #ifndef DTI_HOST_THREAD_H
 #define DTI_HOST_THREAD_H
 

@@ -1,4 +1,4 @@
-/* src/hosts/ranges.h - which host has which replicas. Pure.
+/* src/cluster/ranges.h - which host has which replicas. Pure.
  *
  * The hosts of a cluster are numbered from 0. Each has a range of replica ids, one host after the other, and
  * at least one replica. */

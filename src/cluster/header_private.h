@@ -1,8 +1,8 @@
-/* src/hosts/header_private.h - what the files that exchange headers share. See header.h. */
+/* src/cluster/header_private.h - what the files that exchange headers share. See header.h. */
 #ifndef DTI_HEADER_PRIVATE_H
 #define DTI_HEADER_PRIVATE_H
 
-#include "hosts/header.h"
+#include "cluster/header.h"
 
 #define DTI_CALL_NAME_BYTES 48
 #define DTI_LAST_CALL_BYTES 200

@@ -1,9 +1,9 @@
-/* src/hosts/last_words.c - ends epochs with the last headers of all hosts, and agrees on the error. See
+/* src/cluster/last_words.c - ends epochs with the last headers of all hosts, and agrees on the error. See
  * header.h. */
 #include "base/errors/status.h"
 #include "base/text/text.h"
-#include "hosts/header_private.h"
-#include "hosts/life_line.h"
+#include "cluster/header_private.h"
+#include "cluster/life_line.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* src/hosts/ranges.c - finds hosts and equal shares. Pure. */
-#include "hosts/ranges.h"
+/* src/cluster/ranges.c - finds hosts and equal shares. Pure. */
+#include "cluster/ranges.h"
 
 uint32_t dti_ranges_host_of(const struct dti_ranges *ranges, uint32_t replica)
 {

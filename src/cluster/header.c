@@ -1,9 +1,9 @@
-/* src/hosts/header.c - exchanges headers, and says what came of it. See header.h. */
+/* src/cluster/header.c - exchanges headers, and says what came of it. See header.h. */
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"
-#include "hosts/header_private.h"
-#include "hosts/life_line.h"
+#include "cluster/header_private.h"
+#include "cluster/life_line.h"
 
 #include <string.h>
 
