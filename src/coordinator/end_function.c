@@ -1,5 +1,5 @@
-/* src/coordinator/end_function.c - how scheduled functions end: finished, failed or cancelled. See
- * coordinator.h. */
+/* src/coordinator/end_function.c - how scheduled functions end: finished, failed, or cancelled with the
+ * whole queue. One function is cancelled in remote.c. See coordinator.h. */
 #include "base/errors/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/remote.h"

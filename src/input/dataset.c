@@ -126,8 +126,8 @@ void dti_dataset_retain(ditto_dataset *dataset)
     atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
 }
 
-/* The first input is released in a loop and not by recursion, because a program may build a long chain of
- * datasets. Only the other inputs are released by recursion. */
+/* The first input is released in a loop, so a chain of datasets takes no stack. The other inputs are released
+ * by recursion, which the limit on their depth bounds. */
 void dti_dataset_release(ditto_dataset *d)
 {
     /* acq_rel: all accesses through other references happen before the dataset is freed. */

@@ -1,5 +1,5 @@
-/* src/strategy/api_strategy.c - the functions of include/ditto/strategy.h, which check their arguments and
- * context, and ditto_strategy_diagnose. */
+/* src/strategy/api_strategy.c - the functions of include/ditto/strategy.h, and ditto_strategy_diagnose
+ * of include/ditto/tuning.h. They check their arguments and context. */
 #include "replicas/placement/placement.h"
 #include "replicas/team/servers.h"
 #include "replicas/team/turn.h"

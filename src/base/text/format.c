@@ -9,8 +9,8 @@
 
 #define MARK "..."
 
-/* Strings are never cut below 7/8 of this many bytes. */
-#define LEAST 16
+/* The strings are not cut once more if the last limit was below this. So none is cut below 14 bytes. */
+#define STOP_BELOW 16
 
 /* Returns the largest length, at most `length`, at which no UTF-8 character of `text` is split. */
 static size_t whole_characters(const char *text, size_t length)
@@ -147,10 +147,12 @@ void dti_format(char *out, size_t size, const char *format, va_list arguments)
     int wanted = vsnprintf(out, size, format, arguments);
     if (wanted >= 0 && (size_t)wanted >= size) {
         size_t most = size, length = size;
-        while (most >= LEAST && length != SIZE_MAX && length >= size) {
+        while (most >= STOP_BELOW && length != SIZE_MAX && length >= size) {
             most = most * 7 / 8;
             length = format_cut(out, size, most, format, again);
         }
+        /* Shorter strings were not enough, or format_cut does not know a conversion (SIZE_MAX): the end is
+         * cut. */
         if (length >= size) {
             vsnprintf(out, size, format, again);
             dti_mark_cut(out, size);

@@ -67,7 +67,8 @@ static ditto_status allocate_rings(struct ditto_iterator *it)
 {
     if (!it->plan.host_memory) {
         ditto_status status = dti_team_run(it->team, allocate_ring, it, DITTO_FOREVER);
-        dti_team_renew(it->team); /* the job uses no collective, so nothing else has to be renewed */
+        /* If the job failed, its stop is cleared. It used no collective, so sync has nothing to renew. */
+        dti_team_renew(it->team);
         return status;
     }
     for (uint32_t r = 0; r < it->num_replicas; r++) {
@@ -92,7 +93,7 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
     for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
         struct dti_pipeline *p = &it->pipeline[i];
         uint32_t w = it->plan.first_pipeline + i;
-        /* The ids of its replicas that are on this host. */
+        /* The ids of the pipeline's replicas that are on this host. */
         uint32_t begin = w * each > own ? w * each : own;
         uint32_t end = (w + 1) * each < own + it->num_replicas ? (w + 1) * each : own + it->num_replicas;
         p->first_replica = begin - own;
@@ -107,7 +108,9 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
             .first_served = begin - w * each,
             .served = end - begin,
         };
-        /* If pipelines share one order, the first one of a host stands for all of them. */
+        /* Hosts that choose the same rows compare them. If pipelines share one order, all choose the same
+         * rows, so the first one of each host is enough. Otherwise those are compared whose replicas are on
+         * several hosts. */
         bool is_spread = begin > w * each || end < (w + 1) * each;
         p->sequencer.o.is_compared = dti_cross_agrees_on_runs(it->team) &&
                                      (p->sequencer.o.cut.arrangement == DTI_CUT_SHARED ? i == 0 : is_spread);
@@ -157,7 +160,7 @@ static ditto_status open_pipelines(struct ditto_iterator *it)
 static void release(struct ditto_iterator *it)
 {
     uint32_t pipelines = it->pipeline != NULL ? it->plan.local_pipelines : 0;
-    /* `close` of generators that have not ended is called in the context of other functions of the user. */
+    /* dti_sequencer_free calls `close` of generators that have not ended, which is a function of the user. */
     struct dti_frame frame;
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
     for (uint32_t w = 0; w < pipelines; w++)
@@ -206,7 +209,7 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     stop(it, end);
     /* The rings must be freed here, while the caller holds the turn. After that the strategy and its arenas
      * may be destroyed at any time. They are not freed with DTI_TEAM_IS_LEFT, because a replica that never
-     * returned may still take a batch, nor with DTI_TEAM_IS_FORKED (stop). */
+     * returned may still take a batch, nor with DTI_TEAM_IS_FORKED (see stop). */
     if (end == DTI_TEAM_ENDS)
         free_rings(it);
 }
@@ -412,7 +415,8 @@ void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_iterat
                                       .num_slots = it->plan.slots };
     for (uint32_t r = all ? 0 : replica; r < (all ? it->num_replicas : replica + 1); r++) {
         const struct dti_consumer *c = &it->consumer[r];
-        /* They are loaded in the reverse order of their stores. */
+        /* `ready` is stored after `taken`, so it is loaded first. The loads are relaxed, so taken may be the
+         * smaller one nevertheless. */
         uint64_t ready = load(&c->ready), taken = load(&c->taken);
         out->steps = taken > out->steps ? taken : out->steps;
         out->rows += load(&c->rows);

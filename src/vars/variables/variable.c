@@ -40,8 +40,9 @@ static const char *name(const struct dti_dependent *dependent)
     return ((const ditto_variable *)dependent)->name;
 }
 
-/* Checks that no optimizer uses the variable. After its strategy was destroyed, a variable may be destroyed
- * before its optimizers. A slot may not, because its optimizer owns it. */
+/* Checks that no function of a worker may be using the parameter, and that no optimizer uses the variable.
+ * After its strategy was destroyed, a variable may be destroyed before its optimizers. A slot may not,
+ * because its optimizer owns it. */
 static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_variable *v = (const ditto_variable *)dependent;
@@ -107,8 +108,8 @@ static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const 
     return status;
 }
 
-/* Evaluates the initial value once. *value is the user's data, or *made, which the user's function has filled
- * and the caller frees. The function is called once for each shard. */
+/* Gets the initial value, in one array for all copies. *value is the user's data, or *made, which the caller
+ * frees. The user's function fills *made, in one call for each shard. */
 static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initial,
                              const ditto_variable_options *o, const void **value, void **made)
 {
@@ -120,13 +121,13 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     if (*made == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the initial value of \"%s\"", v->name);
     *value = *made;
-    size_t row_count = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
+    size_t row_elements = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
     for (uint32_t i = 0; i < v->pieces; i++) {
         ditto_tensor shard = v->spec;
         shard.data = (char *)*made + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype);
         if (v->pieces > 1)
-            shard.shape[0] = v->piece[i].count / row_count;
-        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row_count : 0));
+            shard.shape[0] = v->piece[i].count / row_elements;
+        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row_elements : 0));
     }
     return DITTO_OK;
 }
@@ -171,8 +172,8 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
     return status;
 }
 
-/* Plans the copies of a variable that is colocated with `like`. Replicas share the copies of both variables
- * in the same way. If the variable needs a copy for each replica and `like` does not have that, `like` must
+/* Plans the copies of a variable that is colocated with `like`, and gets copies as `like` has them. But if
+ * the variable needs a copy for each replica and `like` has shared copies, it gets its own. Then `like` must
  * be splittable, because after a split its copies lie where those of the variable lie. The caller has the
  * turn. */
 static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
@@ -307,7 +308,7 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
         dti_variable_drop(v);
         return status;
     }
-    /* Another host may have no memory for it. */
+    /* Another host may have no memory for it. A host that failed above tells the others in dti_cross_tell. */
     status = dti_cross_agree(team, "the end of ditto_variable_create", DITTO_OK);
     if (status == DITTO_OK)
         *out = v;
