@@ -23,7 +23,8 @@ static bool is_withdrawn(void *argument)
 
 ditto_status dti_headers_withdraw(ditto_cluster *cluster)
 {
-    /* The wire may need to be driven before a receive is withdrawn, and the last header may be on its way. */
+    /* The wire may need to be driven before a receive is withdrawn, and the last header may be on its way. If
+     * the time passes, that is no error. */
     struct dti_limits limits = { .deadline = { .timeout_ms = WITHDRAW_MS } };
     enum dti_wait_end end = dti_cluster_wait(cluster, &limits, is_withdrawn, cluster);
     return end == DTI_WAIT_FAILED ? dti_error_get()->status : DITTO_OK;
@@ -45,8 +46,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Returns the most bytes of a message of so many hosts. If calls differ, behind a combined payload there may
- * be headers alone. */
+/* Returns the most bytes of a message with the headers of `hosts` hosts. Each header has its payload, or the
+ * payloads are combined into one. If calls differ, headers without a payload may follow the combined one. */
 static size_t step_bytes(const ditto_cluster *cluster, uint32_t hosts)
 {
     size_t each = sizeof(struct dti_header) + dti_header_payload(cluster);

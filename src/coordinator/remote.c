@@ -34,7 +34,7 @@ void dti_remote_keep(struct ditto_remote *remote)
 
 void dti_remote_drop(struct ditto_remote *remote)
 {
-    /* acq_rel: pairs with itself, so that all uses through the other reference happen before the memory is
+    /* acq_rel: pairs with itself, so that all uses through other references happen before the memory is
      * freed. */
     if (remote == NULL || atomic_fetch_sub_explicit(&remote->references, 1, memory_order_acq_rel) != 1)
         return;

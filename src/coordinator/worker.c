@@ -54,8 +54,8 @@ static bool next_function(struct dti_function_worker *w, struct dti_scheduled *i
             return true;
         if (dti_function_queue_pop(&c->queue, item)) {
             dti_signal_callers(c); /* one may wait for a free slot */
-            /* A later push may have filled its slot before this one did, and its worker found this slot
-             * empty. */
+            /* Pushes may fill their slots out of order. A worker that was woken for the next function may
+             * have come when this one was not there yet, and sleeps again. */
             if (dti_function_queue_has_one(&c->queue))
                 dti_wake_worker(c);
             return true;
@@ -63,6 +63,21 @@ static bool next_function(struct dti_function_worker *w, struct dti_scheduled *i
         wait_for_work(w);
     }
     return false;
+}
+
+/* -- the time without a function; see `idle` in coordinator.h. Only the worker writes it. -- */
+
+static void begin_idle(struct dti_function_worker *w, uint64_t now)
+{
+    uint64_t time = atomic_load_explicit(&w->idle, memory_order_relaxed) >> 1;
+    /* release: pairs with the acquire in idle_time, here and below. */
+    atomic_store_explicit(&w->idle, ((time - now) << 1) | 1, memory_order_release);
+}
+
+static void end_idle(struct dti_function_worker *w, uint64_t now)
+{
+    uint64_t idle = atomic_load_explicit(&w->idle, memory_order_relaxed);
+    atomic_store_explicit(&w->idle, ((idle >> 1) + now) << 1, memory_order_release);
 }
 
 /* -- executing it -- */
@@ -91,23 +106,23 @@ static ditto_status run(struct dti_function_worker *w, const struct dti_schedule
     return status;
 }
 
-/* -- the time without a function; see `idle` in coordinator.h. Only the worker writes it. -- */
-
-static void begin_idle(struct dti_function_worker *w, uint64_t now)
+/* From here on the worker is retired if the function takes too long. */
+static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
 {
-    uint64_t time = atomic_load_explicit(&w->idle, memory_order_relaxed) >> 1;
-    /* release: pairs with the acquire in idle_time, here and below. */
-    atomic_store_explicit(&w->idle, ((time - now) << 1) | 1, memory_order_release);
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    item->attempts++;
+    w->current = *item;
+    /* The worker's own references, which it keeps if the function is taken away. */
+    dti_copied_keep(item->arguments);
+    dti_remote_keep(item->remote);
+    end_idle(w, now);
+    atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
+    /* The next number, with RUNNING. release: pairs with the acquire in dti_retire_late. */
+    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
 }
 
-static void end_idle(struct dti_function_worker *w, uint64_t now)
-{
-    uint64_t idle = atomic_load_explicit(&w->idle, memory_order_relaxed);
-    atomic_store_explicit(&w->idle, ((idle >> 1) + now) << 1, memory_order_release);
-}
-
-/* Takes the function back from the state. Returns false if another thread has retired the worker, and owns
- * the function now. */
+/* Ends what begin has begun, and drops the worker's own references. Returns false if another thread has
+ * retired the worker, and owns the function now. */
 static bool end(struct dti_function_worker *w, const struct dti_scheduled *item)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
@@ -127,8 +142,8 @@ static void count(_Atomic uint64_t *counter, uint64_t more)
                           memory_order_relaxed);
 }
 
-/* Makes what the worker lacks, and begins the function. Returns DITTO_ERR_CANCELLED if it must not be
- * executed, because another one has failed, or because it was cancelled. */
+/* Makes the objects that the worker lacks, and says that the result is RUNNING. Returns DITTO_ERR_CANCELLED
+ * if the function must not be executed, because another one has failed, or because it was cancelled. */
 static ditto_status prepare_function(struct dti_function_worker *w, const struct dti_scheduled *item)
 {
     struct ditto_coordinator *c = w->coordinator;
@@ -150,22 +165,7 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
     return status;
 }
 
-/* From here on the worker is retired if the function takes too long. */
-static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
-{
-    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
-    item->attempts++;
-    w->current = *item;
-    /* The worker's own references, which it keeps if the function is taken away. */
-    dti_copied_keep(item->arguments);
-    dti_remote_keep(item->remote);
-    end_idle(w, now);
-    atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
-    /* release: pairs with the acquire in dti_retire_late. */
-    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
-}
-
-/* Returns false if the worker is retired. */
+/* Returns false if the worker is retired, or if this is a child process. */
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;

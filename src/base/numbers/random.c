@@ -18,12 +18,13 @@ __extension__ typedef unsigned __int128 wide; /* an extension of gcc and clang *
  * are those of the paper, table 2. */
 static void mix(uint32_t c[4], const uint32_t key[2])
 {
-    uint64_t even = UINT64_C(0xD2511F53) * c[0], odd = UINT64_C(0xCD9E8D57) * c[2];
-    uint32_t first = (uint32_t)(odd >> 32) ^ c[1] ^ key[0], third = (uint32_t)(even >> 32) ^ c[3] ^ key[1];
+    uint64_t product0 = UINT64_C(0xD2511F53) * c[0], product2 = UINT64_C(0xCD9E8D57) * c[2];
+    uint32_t first = (uint32_t)(product2 >> 32) ^ c[1] ^ key[0],
+             third = (uint32_t)(product0 >> 32) ^ c[3] ^ key[1];
     c[0] = first;
-    c[1] = (uint32_t)odd;
+    c[1] = (uint32_t)product2;
     c[2] = third;
-    c[3] = (uint32_t)even;
+    c[3] = (uint32_t)product0;
 }
 
 void dti_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])

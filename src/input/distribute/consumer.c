@@ -91,6 +91,7 @@ static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ti
 static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     const struct dti_consumer *c = &it->consumer[replica];
+    /* Then blocked_ticket is a step, see sequencer.h. */
     if (atomic_load_explicit(&c->group->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_PROGRESS)
         return held_up(it, atomic_load_explicit(&c->group->blocked_ticket, memory_order_relaxed), left);
     return stuck(it, c->pipeline, c->group, left);
@@ -107,8 +108,9 @@ static bool next_is_cut_off(const struct ditto_iterator *it, const struct dti_pi
     return !is_given(p, other, ticket) && is_cut_off(it, other, left);
 }
 
-/* Returns true if no further batch can reach this replica. Either its own next batch cannot come, or one that
- * it has to wait for. */
+/* Returns true if no further batch can reach this replica. Its next ticket cannot be given out; or the batch
+ * was not handed over, because an earlier one of its pipeline cannot come; or it was, but another pipeline
+ * cannot come to the limit up to which all must have handed over theirs. */
 static bool starved(struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     struct dti_consumer *c = &it->consumer[replica];
@@ -229,9 +231,9 @@ static void record_error(struct dti_pipeline *failed, uint32_t replica)
     dti_error_set(&error);
 }
 
-/* Sets the status that ends the replica's input, and returns it. If it is an error, makes it the thread's
- * record again. */
-static ditto_status end_status(const struct dti_replica *self, const struct dti_consumer *c)
+/* Returns the status that has ended the replica's input. If it is an error, makes it the thread's record
+ * again. */
+static ditto_status return_end(const struct dti_replica *self, const struct dti_consumer *c)
 {
     if (c->end_status < 0)
         record_error(c->failed_pipeline, self->id);
@@ -265,7 +267,8 @@ ditto_status dti_iterator_end(ditto_iterator *it)
     }
     if (failed == NULL)
         return DITTO_END_OF_INPUT;
-    record_error(failed, (uint32_t)(first / 2 % it->all_replicas)); /* the replica of the error's position */
+    /* A position has two points (sequencer.h), and the positions go round the replicas. */
+    record_error(failed, (uint32_t)(first / 2 % it->all_replicas));
     return dti_own(dti_error_get()->status);
 }
 
@@ -277,7 +280,7 @@ static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
     struct dti_consumer *c = &it->consumer[self->index];
     enum dti_next_delivery delivery;
     if (c->end_status != DITTO_OK)
-        return end_status(self, c);
+        return return_end(self, c);
     if (dti_ring_release(&c->ring))
         dti_wait_queue_signal(&it->wait_queue, self->index);
     if (dti_replica_is_forked(self))
@@ -288,12 +291,12 @@ static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
         ditto_error error;
         dti_sequencer_error(&c->failed_pipeline->sequencer, &error);
         c->end_status = error.status;
-        return end_status(self, c);
+        return return_end(self, c);
     }
     const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
     if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0)) {
         c->end_status = slot->status;
-        return end_status(self, c);
+        return return_end(self, c);
     }
     *found = slot;
     return DITTO_OK;

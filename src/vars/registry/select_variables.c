@@ -11,14 +11,19 @@
 static ditto_status list(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
                          ditto_variable **out)
 {
-    ditto_variable *next = dti_registry_first(team);
-    for (size_t i = 0; i < count; i++, next = next != NULL ? next->next : NULL) {
-        out[i] = chosen != NULL ? chosen[i] : next;
-        const ditto_variable *member = dti_registry_first(team);
-        while (chosen != NULL && member != NULL && member != out[i])
+    ditto_variable *first = dti_registry_first(team);
+    if (chosen == NULL) {
+        for (ditto_variable *v = first; v != NULL; v = v->next)
+            *out++ = v;
+        return DITTO_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const ditto_variable *member = first;
+        while (member != NULL && member != chosen[i])
             member = member->next;
-        if (chosen != NULL && member == NULL)
+        if (member == NULL)
             return DTI_FAIL(DITTO_ERR_CONTEXT, "variables[%zu] does not belong to this strategy", i);
+        out[i] = chosen[i];
     }
     return DITTO_OK;
 }
@@ -69,8 +74,9 @@ ditto_status dti_select_variables(ditto_strategy *strategy, ditto_variable *cons
         for (const ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next)
             ++*count;
     }
-    /* A save of a checkpointer takes the turn before this call, and gives it back before it writes the
-     * file. If this call did not take the turn, there is a frame below. */
+    /* If this call did not take the turn, one around it has, so there is a frame below. A save of a
+     * checkpointer, which took the turn itself, gives it back while it still uses the variables, to write the
+     * file. */
     bool gives_turn_back = frame.has_turn || frame.below->has_turn;
     ditto_status status = choose(team, chosen, *count, gives_turn_back, out, held);
     dti_cross_leave(team, &frame);
