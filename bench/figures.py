@@ -1,7 +1,7 @@
 """bench/figures.py - makes the Markdown tables of docs/performance.md and README.md of docs/figures/*.csv.
 
     python3 bench/figures.py all FILE...     the tables of docs/performance.md
-    python3 bench/figures.py main FILE...    the table of README.md
+    python3 bench/figures.py main FILE       the table of README.md
 
 Each file has the measurements of one kind of processor: lines that begin with #, which describe the machine,
 and the output of one or more `./run bench --peers --csv`. Columns are found by name. If a row was measured
@@ -161,10 +161,10 @@ def table(heading, rows):
 
 # -- tables --
 
-def is_main(key):
-    """Rows that the README shows too."""
-    return key[0] in ("barrier", "run", "all-reduce", "parallel-for") and key[2] in ("", "f32") and \
-        key[5] != str(1 << 20)
+# The rows of README.md: work, replicas, bytes. All-reduces are those of f32 in place.
+MAIN = [("barrier", 2, ""), ("run", 2, ""), ("all-reduce", 2, 8), ("all-reduce", 2, 32 << 10),
+        ("all-reduce", 2, 512 << 10), ("all-reduce", 2, 8 << 20), ("barrier", 8, ""),
+        ("all-reduce", 8, 32 << 10)]
 
 
 def doubt(machine, key, mode):
@@ -172,19 +172,28 @@ def doubt(machine, key, mode):
     return " ~" if remark_of_quality(machine, key, mode) else ""
 
 
-def side_by_side(machines, wanted, least_share, least_machines=1):
-    """A table with a group of columns for each mode of each machine. Modes in which less than this share of
-    the rows has a figure, and rows of fewer machines, are left out."""
+def summary(machine):
+    """The table of README.md, in the mode in which most of its rows were measured."""
+    keys = [key for row in MAIN for key in machine.keys
+            if (key[0], key[1], key[5] if key[0] == "all-reduce" else "") == tuple(map(str, row)) and
+            key[2] in ("", "f32") and key[4] != "0"]
+    mode = max(machine.mode_numbers(), key=lambda number: sum(machine.has(key, number) for key in keys))
+    rows = [[work_of(key).removesuffix(", in place"), key[1],
+             us(machine.figure(key, mode, "ditto")) + doubt(machine, key, mode)] + ratios(machine, key, mode)
+            for key in keys if machine.has(key, mode)]
+    return textwrap.fill(f"{machine.header[1]}; {machine.mode_name(mode)}. {machine.header[0]}.", 110,
+                         break_on_hyphens=False) + \
+        "\n\n" + table(["work", "replicas", "us", "of bound", "of MPI", "of OpenMP"], rows)
+
+
+def side_by_side(machines):
+    """A table with a group of columns for each mode of each machine."""
     keys, heading, places = [], ["work", "replicas"], []
     for machine in machines:
         keys += [key for key in machine.keys
-                 if key not in keys and key[0] not in WITHOUT_MODES + ["skew"] and wanted(key) and
-                 sum(key in other.keys for other in machines) >= least_machines]
+                 if key not in keys and key[0] not in WITHOUT_MODES + ["skew"]]
     for number, machine in enumerate(machines):
         for mode in machine.mode_numbers():
-            found = sum(machine.figure(key, mode, "ditto") is not None for key in keys)
-            if found < least_share * len(keys):
-                continue
             places.append((machine, mode))
             mark = chr(ord("A") + number) + (str(mode + 1) if len(machine.modes) > 1 else "")
             heading += [f"{mark}: us", "of bound", "of MPI", "of OpenMP"]
@@ -306,14 +315,14 @@ def of_machine(machine, mode):
 
 def main():
     what, machines = sys.argv[1], [Machine(path) for path in sorted(sys.argv[2:])]
+    if what == "main":
+        print(summary(machines[0]))
+        return
     print(legend(machines))
-    # The README leaves out modes in which few rows were measured.
-    print(side_by_side(machines, is_main, 0.4, 2) if what == "main" else
-          side_by_side(machines, lambda key: True, 0))
-    if what == "all":
-        for machine in machines:
-            for mode in machine.mode_numbers():
-                print(of_machine(machine, mode))
+    print(side_by_side(machines))
+    for machine in machines:
+        for mode in machine.mode_numbers():
+            print(of_machine(machine, mode))
 
 
 main()
