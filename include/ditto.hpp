@@ -34,6 +34,12 @@
 #ifndef DITTO_HPP
 #define DITTO_HPP
 
+// A file that does not exist ends the compilation, so that no other messages hide this one.
+#if __cplusplus < 201703L
+#error "ditto.hpp needs C++17: compile with -std=c++17 or a later standard"
+#include "ditto.hpp needs C++17"
+#endif
+
 #include <ditto.h>
 
 #include <algorithm>

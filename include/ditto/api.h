@@ -2,6 +2,15 @@
 #ifndef DITTO_API_H
 #define DITTO_API_H
 
+/* A file that does not exist ends the compilation, so that no other messages hide the first one. */
+#if !defined(__linux__) || !defined(__LP64__)
+#error "ditto needs Linux and a 64-bit processor: docs/versioning.md lists the platforms"
+#include "ditto needs another platform"
+#elif defined(__cplusplus) && __cplusplus < 201103L
+#error "ditto.h needs C++11: compile with -std=c++11 or a later standard"
+#include "ditto.h needs C++11"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 
