@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     ditto_strategy *strategy = make_strategy(argc, argv);
     struct training t;
     create_variables(strategy, &t);
-    ditto_dataset *data = open_data(argc > 2 ? argv[2] : "examples/data/digits.csv");
+    ditto_dataset *data = open_data(argc > 2 ? argv[2] : digits_path());
     for (int epoch = 0; epoch < EPOCHS; epoch++)
         train_epoch(strategy, &t, data, epoch);
     check(ditto_dataset_destroy(data));

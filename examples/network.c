@@ -3,6 +3,12 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
+
+const char *digits_path(void)
+{
+    return access("data/digits.csv", R_OK) == 0 ? "data/digits.csv" : "examples/data/digits.csv";
+}
 
 /* Computes e^x for x <= 0. The expf of the C library may round differently on different processors. This
  * function uses only IEEE additions, multiplications and divisions, and functions whose results are exact.

@@ -15,6 +15,9 @@ struct network {
 };
 enum { PARAMETERS = sizeof(struct network) / sizeof(float) };
 
+/* Returns the path of the digits, from the folder of the examples or from that of ditto's sources. */
+const char *digits_path(void);
+
 /* Sets small random weights, and biases of zero. */
 void network_initialize(struct network *network, uint64_t seed);
 

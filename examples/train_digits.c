@@ -520,7 +520,7 @@ static struct metrics run_pass(struct training *t, ditto_dataset *data, ditto_re
 
 static struct options parse(int count, char **word)
 {
-    struct options o = { .epochs = 20, .batch = 32, .seed = 1, .data = "examples/data/digits.csv" };
+    struct options o = { .epochs = 20, .batch = 32, .seed = 1, .data = digits_path() };
     for (int i = 1; i < count; i += 2) {
         if (strcmp(word[i], "--resume") == 0) {
             o.resume = true;

@@ -1,7 +1,7 @@
 ! Training in Fortran: a softmax regression learns to recognize handwritten digits. The library reads the rows
 ! and divides each batch among the replicas. Each replica computes the gradient of its rows, and an optimizer
 ! adds up the gradients of all replicas and updates the weights.
-!     ./training [REPLICAS] [FILE]     FILE is examples/data/digits.csv
+!     ./training [REPLICAS] [FILE]     FILE is data/digits.csv, or examples/data/digits.csv
 module digits
     use, intrinsic :: iso_c_binding, only: c_f_pointer
     use, intrinsic :: iso_fortran_env, only: int32, int64, real64
@@ -88,8 +88,11 @@ program main
     real(real64) :: weights(0:pixels, 0:classes - 1)
     character(len=200) :: word, path
     integer :: replicas, epoch, status
+    logical :: found
     replicas = 2
-    path = 'examples/data/digits.csv'
+    path = 'data/digits.csv'
+    inquire (file=path, exist=found)
+    if (.not. found) path = 'examples/data/digits.csv'
     call get_command_argument(1, word)
     if (word /= '') read (word, *) replicas
     call get_command_argument(2, word)
