@@ -27,7 +27,8 @@ DITTO_BEGIN
  *  @return DITTO_OK, an error of ditto_cluster_create, or one of:
  *  @retval DITTO_ERR_INVALID    MPI is not initialized or was finalized, or without MPI_THREAD_FUNNELED; or
  *                               this program was started by another MPI's launcher: it has started several
- *                               processes, and this MPI knows of one
+ *                               processes, and this MPI knows of one; or the program uses another MPI than
+ *                               the library of this function
  *  @retval DITTO_ERR_CONTEXT    with MPI_THREAD_FUNNELED: this is not the thread that has initialized MPI
  *  @retval DITTO_ERR_TIMED_OUT  not all ranks have called this function in time
  *  @retval DITTO_ERR_SYSTEM     an MPI function failed; the message has its text

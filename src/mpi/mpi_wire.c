@@ -253,6 +253,30 @@ static void wire_destroy(void *user)
     release(w);
 }
 
+/* -- the MPI of the program -- */
+
+/* Enough for each of the two MPIs, whose MPI_MAX_LIBRARY_VERSION_STRING are 256 and 8192. */
+#define LONGEST_NAME 8192
+
+#ifdef OPEN_MPI
+#define OTHER_MPI       "MPICH"
+#define OTHER_COMPANION "ditto-mpich"
+#else
+#define OTHER_MPI       "Open MPI"
+#define OTHER_COMPANION "ditto-openmpi"
+#endif
+
+/* Returns true if the program links another MPI than this file was compiled for. The loader then binds the
+ * MPI functions that are called here to those of the program, and they would take the handles of this MPI for
+ * their own. MPI_Get_library_version takes no handle, and may be called at any time. */
+static bool has_other_mpi(void)
+{
+    char name[LONGEST_NAME] = "";
+    int length = 0;
+    MPI_Get_library_version(name, &length);
+    return strncmp(name, OTHER_MPI, strlen(OTHER_MPI)) == 0;
+}
+
 /* -- making a cluster -- */
 
 /* Launchers tell each process how many they have started. If this MPI knows of one process only, it was not
@@ -354,6 +378,10 @@ ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *optio
 {
     ditto_wire wire = DITTO_WIRE_INIT;
     int level, rank, size;
+    if (has_other_mpi())
+        return FAIL(DITTO_ERR_INVALID, "the program uses " OTHER_MPI
+                                       ", but is linked with the library of ditto for another MPI: "
+                                       "link " OTHER_COMPANION " instead");
     DITTO_TRY(check_thread(&level));
     struct wire *w = calloc(1, sizeof *w);
     if (w == NULL)
@@ -448,7 +476,7 @@ static void limit_end(int code)
 static void finalize_together(int code)
 {
     double end = MPI_Wtime() + END_SECONDS;
-    if (meet_before_finalize(end, true) && meet_before_finalize(end, false))
+    if (!has_other_mpi() && meet_before_finalize(end, true) && meet_before_finalize(end, false))
         limit_end(code);
     MPI_Finalize();
 }
