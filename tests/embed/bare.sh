@@ -144,6 +144,10 @@ import ditto, numpy
 with ditto.Strategy(2) as s:
     squares = s.run(lambda self: self.all_reduce(numpy.array([(self.id + 1.0) ** 2]), \"mean\")[0])
     print(f\"mean square over {s.num_replicas} replicas: {squares[0]}\")'"
+expect "the examples" "epoch 5" "cp -r /usr/share/doc/libditto-dev/examples . &&
+    make -C examples >make.log 2>&1 && cd examples && ./05_training 2 | tail -n 1 | cut -d: -f1"
+expect "the folder of the Python package" "__init__.py" \
+    "ls \$(pkg-config --variable=python ditto)/ditto | grep -x __init__.py"
 expect "ditto-info" "ditto 0.1.0" "ditto-info | head -n 1"
 # The MPIs come with development packages of hwloc, so they are installed last.
 in_bare "$work/root" sh -c "$install /packages/*.deb" >"$log" 2>&1 ||

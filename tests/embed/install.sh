@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs ditto into a scratch directory and builds programs as a user would: cc app.c $(pkg-config ...).
-# The programs are in C and in C++, linked with the shared and the static library. pkg-config finds only the
-# packages of ditto.
+# Installs ditto into a scratch directory and builds programs as a user would: cc app.c $(pkg-config ...), and
+# make in a copy of the examples. The programs are linked with the shared and the static library, by the
+# commands of docs/guides.md. pkg-config finds only the packages of ditto.
 #     install.sh [BUILD DIRECTORY]
 set -eu
 cd "$(dirname "$0")/../.."
@@ -14,22 +14,20 @@ ninja -C "$build" >/dev/null
 DESTDIR=$scratch/whole meson install -C "$build" --no-rebuild --quiet
 fail() { echo "install: $*" >&2; exit 1; }
 
-# A second copy without the shared libraries, in which -lditto is the archive.
-cp -r "$scratch/whole" "$scratch/archives"
-find "$scratch/archives" -name 'libditto*.so*' -delete
-
-# flags TREE WORDS... prints the output of pkg-config on a machine that has no development packages of other
-# libraries.
-flags() {
-    tree=$scratch/$1; shift
-    pc=$(find "$tree" -name ditto.pc)
-    prefix=$(sed -n 's/^prefix=//p' "$pc")
-    env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="${pc%/*}" \
-        pkg-config --define-variable=prefix="$tree$prefix" "$@" ||
-        fail "pkg-config $*: it looks for packages that programs do not need"
-}
 lib=$(find "$scratch/whole" -name libditto.so)
 lib=${lib%/*}
+prefix=$(sed -n 's/^prefix=//p' "$lib/pkgconfig/ditto.pc")
+sed -i "s,^prefix=,prefix=$scratch/whole," "$lib"/pkgconfig/*.pc
+# This is a machine that has no development packages of other libraries.
+unset PKG_CONFIG_PATH LD_LIBRARY_PATH
+export PKG_CONFIG_LIBDIR="$lib/pkgconfig"
+# Programs start because the flags have the folder of the library, except in /usr.
+[ "$prefix" != /usr ] || export LD_LIBRARY_PATH="$lib"
+
+flags() {
+    pkg-config "$@" || fail "pkg-config $*: it looks for packages that programs do not need"
+}
+static_flags() { flags --static --cflags --libs "$1" | sed 's/-l\(ditto[^ ]*\)/-l:lib\1.a/g'; }
 
 cp tests/embed/app/*.c tests/embed/app/*.cpp "$scratch/"
 cp tests/embed/app/app.c "$scratch/app.cpp" # the headers for C in C++
@@ -38,33 +36,57 @@ warnings="-Wall -Wextra -Wpedantic -Werror"
 # shellcheck disable=SC2046,SC2086 # lists of words
 {
     gcc -std=c11 $warnings -Wno-missing-field-initializers "$scratch/app.c" \
-        $(flags whole --cflags --libs ditto) -o "$scratch/c"
-    g++ -std=c++17 $warnings "$scratch/app.cpp" $(flags whole --cflags --libs ditto) -o "$scratch/cpp"
-    g++ -std=c++17 $warnings "$scratch/face.cpp" $(flags whole --cflags --libs ditto) -o "$scratch/face"
-    gcc -std=c11 "$scratch/app.c" $(flags archives --static --cflags --libs ditto) -o "$scratch/static"
+        $(flags --cflags --libs ditto) -o "$scratch/c"
+    g++ -std=c++17 $warnings "$scratch/app.cpp" $(flags --cflags --libs ditto) -o "$scratch/cpp"
+    g++ -std=c++17 $warnings "$scratch/face.cpp" $(flags --cflags --libs ditto) -o "$scratch/face"
+    gcc -std=c11 "$scratch/app.c" $(static_flags ditto) -o "$scratch/static"
     gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 tests/embed/host.c \
-        $(flags whole --cflags --libs ditto) -o "$scratch/host"
+        $(flags --cflags --libs ditto) -o "$scratch/host"
     gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 -Wl,--no-as-needed tests/embed/host.c \
-        $(flags archives --static --cflags --libs ditto) -o "$scratch/host_static"
+        $(static_flags ditto) -o "$scratch/host_static"
 }
 programs="c cpp face static host host_static"
 if [ -f "$lib/libditto-hdf5.so" ]; then
     # shellcheck disable=SC2046 # lists of words
     {
-        gcc -std=c11 "$scratch/checkpoint.c" $(flags whole --cflags --libs ditto-hdf5) -o "$scratch/hdf5"
-        gcc -std=c11 "$scratch/checkpoint.c" $(flags archives --static --cflags --libs ditto-hdf5) \
+        gcc -std=c11 "$scratch/checkpoint.c" $(flags --cflags --libs ditto-hdf5) -o "$scratch/hdf5"
+        gcc -std=c11 "$scratch/checkpoint.c" $(static_flags ditto-hdf5) \
             -o "$scratch/hdf5_static"
     }
     programs="$programs hdf5 hdf5_static"
 fi
 for program in $programs; do
-    printed=$(LD_LIBRARY_PATH=$lib "$scratch/$program" "$scratch/$program.h5") || fail "$program: exit $?"
+    printed=$("$scratch/$program" "$scratch/$program.h5") || fail "$program: exit $?"
     echo "$program: $printed"
 done
 
+# The examples, as the tutorial says. What comes with them is enough.
+cp -r "$scratch/whole$prefix/share/doc/ditto/examples" "$scratch/examples"
+make -j 2 -C "$scratch/examples" >"$scratch/make.log" 2>&1 || { cat "$scratch/make.log"; fail "make"; }
+for program in 01_hello "05_training 2" "train_digits --epochs 1" "fortran_training 2" "11_hosts-openmpi 2" \
+    "11_hosts-mpich 2"; do
+    [ -f "$scratch/examples/${program%% *}" ] || continue
+    # shellcheck disable=SC2086 # a list of words
+    (cd "$scratch/examples" && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        ./$program >"$scratch/log" 2>&1) || { cat "$scratch/log"; fail "$program"; }
+    echo "examples, $program: $(tail -n 1 "$scratch/log")"
+done
+
+# A program that cannot work gets one message, and no others from the depths of a header.
+refused() {
+    text=$1; shift
+    # shellcheck disable=SC2046 # a list of words
+    ! "$@" -fsyntax-only $(flags --cflags ditto) 2>"$scratch/log" || fail "$* was accepted"
+    [ "$(grep -c 'error:' "$scratch/log")" = 2 ] && grep -q "error: #error.*$text" "$scratch/log" ||
+        { cat "$scratch/log"; fail "$*: another message"; }
+}
+refused "needs C++17" g++ -std=c++14 "$scratch/face.cpp"
+refused "needs C++11" g++ -std=c++98 "$scratch/app.cpp"
+refused "needs Linux and a 64-bit" gcc -U__LP64__ "$scratch/app.c"
+
 # The archive contains jemalloc's code under other names. If jemalloc were linked too, it would replace the
 # program's malloc.
-! flags whole --static --libs ditto | grep -q jemalloc || fail "--static links jemalloc"
+! flags --static --libs ditto | grep -q jemalloc || fail "--static links jemalloc"
 for program in static host_static hdf5_static; do
     [ -f "$scratch/$program" ] || continue
     readelf -d "$scratch/$program" | grep NEEDED >"$scratch/needed"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds programs against an installed ditto with CMake, and with ditto as a subproject of meson, as users do.
+# Builds programs against an installed ditto with CMake, and with ditto in the tree of a program of CMake or
+# meson, as users do.
 # The tree is moved after it was installed, and lies beside nothing of ditto's sources. pkg-config finds no
 # package, except that of the MPI where a program needs it.
 #     packages.sh [BUILD DIRECTORY]
@@ -31,15 +32,20 @@ expect() {
 mean="mean square over 2 replicas: 2.5"
 solved="100 iterations, norm 52287.697788"
 
-# cmake_app NAME SOURCE TARGET COMPONENTS TEXT: builds a program, and runs it as `expect` does.
+# cmake_app NAME SOURCE TARGET COMPONENTS TEXT WORDS...: builds a program, and runs it as `expect` does.
 cmake_app() {
-    log=$scratch/$1.log
+    name=$1 source_file=$2 target=$3 components=$4 text=$5; shift 5
+    log=$scratch/$name.log
     {
-        cmake -S "$scratch/app" -B "$scratch/cmake-$1" -DCMAKE_PREFIX_PATH="$scratch/moved" -DNAME="$1" \
-            -DSOURCE="$2" -DTARGET="$3" -DCOMPONENTS="${4:-}" \
-            -DLANGUAGES="${LANGUAGES:-C;CXX}" && cmake --build "$scratch/cmake-$1"
-    } >"$log" 2>&1 || { cat "$log"; fail "cmake $1"; }
-    expect "cmake $1" "$5" "$scratch/cmake-$1/$1"
+        cmake -S "$scratch/app" -B "$scratch/cmake-$name" -DCMAKE_PREFIX_PATH="$scratch/moved" \
+            -DNAME="$name" -DSOURCE="$source_file" -DTARGET="$target" -DCOMPONENTS="$components" \
+            -DLANGUAGES="${LANGUAGES:-C;CXX}" "$@" && cmake --build "$scratch/cmake-$name"
+    } >"$log" 2>&1 || { cat "$log"; fail "cmake $name"; }
+    expect "cmake $name" "$text" "$scratch/cmake-$name/$name"
+}
+# A program that contains ditto.
+contains() {
+    ! readelf -d "$1" | grep -q 'NEEDED.*libditto' || fail "$1 needs a library of ditto"
 }
 
 # Nothing of these programs needs a package of pkg-config.
@@ -50,6 +56,8 @@ cmake_app face face.cpp ditto::ditto "" "$mean"
 [ ! -f "$lib/libditto-hdf5.so" ] || cmake_app saves_cpp saves.cpp ditto::hdf5 hdf5 "saved and restored: 2.5"
 [ ! -f "$lib/libditto-hdf5.so" ] || cmake_app hdf5 checkpoint.c ditto::hdf5 hdf5 \
     "saved and restored: 2.5"
+cmake_app static app.c ditto::ditto "" "$mean" -Dditto_USE_STATIC_LIBS=ON
+contains "$scratch/cmake-static/static"
 if command -v gfortran >/dev/null; then
     LANGUAGES="C;Fortran" cmake_app fortran cg.f90 ditto::fortran fortran "$solved"
     [ ! -f "$lib/libditto-hdf5.so" ] || LANGUAGES="C;Fortran" cmake_app saves saves.f90 \
@@ -77,10 +85,28 @@ PYTHON
     expect python "$mean" env PYTHONPATH="$scratch/moved/share/ditto/python" /usr/bin/python3 app.py
 fi
 unset PKG_CONFIG_LIBDIR
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for mpi in openmpi mpich; do
-    [ ! -f "$lib/libditto-$mpi.so" ] || OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+    [ ! -f "$lib/libditto-$mpi.so" ] ||
         cmake_app "$mpi" cluster.c "ditto::$mpi" "$mpi" "1 host"
 done
+# The library for another MPI refuses to work.
+for pair in openmpi:mpich mpich:openmpi; do
+    mpi=${pair%:*} other=${pair#*:}
+    [ -f "$lib/libditto-$mpi.so" ] && [ -f "$lib/libditto-$other.so" ] || continue
+    "mpicc.$mpi" "$scratch/app/cluster.c" "-I$scratch/moved/include" "-L$lib" "-Wl,-rpath,$lib" \
+        "-lditto-$other" -lditto -o "$scratch/other"
+    ! "$scratch/other" 2>"$scratch/log" &&
+        grep "link ditto-$mpi instead" "$scratch/log" || { cat "$scratch/log"; fail "$mpi with ditto-$other"; }
+done
+# The examples, in a copy of what is installed.
+cp -r "$scratch/moved/share/doc/ditto/examples" "$scratch/examples"
+{
+    cmake -S "$scratch/examples" -B "$scratch/examples/b" -DCMAKE_PREFIX_PATH="$scratch/moved" &&
+        cmake --build "$scratch/examples/b" -j 2
+} >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "the examples with CMake"; }
+(cd "$scratch/examples" && b/05_training 2 >"$scratch/log") || fail "05_training, built with CMake"
+tail -n 1 "$scratch/log"
 
 # What cannot be had is an error that says so.
 wrong() {
@@ -95,21 +121,32 @@ grep -q 'requested version "0.2"' "$scratch/wrong.log" ||
 wrong "an unknown component" -DCOMPONENTS=nonesuch
 grep -q nonesuch "$scratch/wrong.log" || { cat "$scratch/wrong.log"; fail "another message"; }
 
-# A subproject of meson: no test and no bench is configured, and nothing of ditto gets into the prefix.
+# In the tree of a program of CMake, and as a subproject of meson, programs start when the build folder is gone.
 mkdir -p "$scratch/app/subprojects"
 ln -s "$source" "$scratch/app/subprojects/ditto"
+cmake_app tree app.c ditto::ditto "" "$mean" -DTREE=subprojects/ditto
+contains "$scratch/cmake-tree/tree"
 meson setup "$scratch/meson" "$scratch/app" --prefix "$scratch/prefix" >"$scratch/meson.log" 2>&1 ||
     { cat "$scratch/meson.log"; fail "meson setup"; }
 targets="app face"
 ! command -v gfortran >/dev/null || targets="$targets cg"
+for name in hdf5 openmpi; do
+    [ ! -f "$lib/libditto-$name.so" ] || targets="$targets $name"
+done
 # shellcheck disable=SC2086 # a list of words
 ninja -C "$scratch/meson" $targets >"$scratch/meson.log" 2>&1 ||
     { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
-for program in $targets; do
-    text=$mean
-    [ "$program" != cg ] || text=$solved
-    expect "meson subproject, $program" "$text" "$scratch/meson/$program"
-done
+# No test and no bench is configured, and nothing of ditto gets into the prefix.
 meson introspect --tests "$scratch/meson" | grep -q '^\[\]' || fail "the subproject has tests"
-meson introspect --installed "$scratch/meson" | grep -q ditto && fail "the subproject installs files of ditto"
-exit 0
+! meson introspect --installed "$scratch/meson" | grep ditto || fail "the subproject installs files of ditto"
+meson install -C "$scratch/meson" --no-rebuild --quiet
+rm -rf "$scratch/meson"
+for program in $targets; do
+    case $program in
+    cg) text=$solved ;;
+    hdf5) text="saved and restored: 2.5" ;;
+    openmpi) text="1 host" ;;
+    *) text=$mean ;;
+    esac
+    expect "meson subproject, $program" "$text" "$scratch/prefix/bin/$program"
+done
