@@ -119,7 +119,7 @@ module ditto
     public :: from_c
     public :: error_message, failure, library_version, c_sizes
 
-    ! -- constants, which tests/fortran compares with the C headers --
+    ! -- constants: those of the C headers, and all enumerators of an enum (tests/fortran/check_constants.py) --
 
     integer(c_int), parameter, public :: ditto_ok = 0, ditto_end_of_input = 1, ditto_pending = 2, &
                                          ditto_err_invalid = -1, ditto_err_range = -2, &
@@ -138,16 +138,37 @@ module ditto
                                          ditto_c64 = 5, ditto_c128 = 6, ditto_i8 = 7, ditto_i16 = 8, &
                                          ditto_i32 = 9, ditto_i64 = 10, ditto_u8 = 11, ditto_u16 = 12, &
                                          ditto_u32 = 13, ditto_u64 = 14, ditto_bool = 15
-    integer(c_int), parameter, public :: ditto_on_write = 1, ditto_on_read = 2
-    integer(c_int), parameter, public :: ditto_aggregate_none = 64, ditto_aggregate_sum = 65, &
-                                         ditto_aggregate_mean = 66, ditto_aggregate_only_first_replica = 67
-    integer(c_int), parameter, public :: ditto_caller_is_replica_0 = 1, ditto_caller_waits = 2
-    integer(c_int), parameter, public :: ditto_mirrored = 1, ditto_central_storage = 2, &
-                                         ditto_one_device = 3
+    integer(c_int), parameter, public :: ditto_synchronization_default = 0, ditto_on_write = 1, &
+                                         ditto_on_read = 2
+    integer(c_int), parameter, public :: ditto_aggregate_default = 0, ditto_aggregate_none = 64, &
+                                         ditto_aggregate_sum = 65, ditto_aggregate_mean = 66, &
+                                         ditto_aggregate_only_first_replica = 67
     integer(c_int), parameter, public :: ditto_scatter_add = 1, ditto_scatter_sub = 2, &
                                          ditto_scatter_mul = 3, ditto_scatter_div = 4, &
                                          ditto_scatter_min = 5, ditto_scatter_max = 6, &
                                          ditto_scatter_update = 7
+    integer(c_int), parameter, public :: ditto_mirrored = 1, ditto_central_storage = 2, &
+                                         ditto_one_device = 3, ditto_default_strategy = 4, &
+                                         ditto_parameter_server = 5
+
+    ! For components of strategy_options, and the switches for cluster_options too.
+    integer(c_int), parameter, public :: ditto_span_default = 0, ditto_span_pu = 1, ditto_span_core = 2, &
+                                         ditto_span_llc = 3, ditto_span_numa_node = 4, &
+                                         ditto_span_package = 5, ditto_span_machine = 6
+    integer(c_int), parameter, public :: ditto_caller_default = 0, ditto_caller_is_replica_0 = 1, &
+                                         ditto_caller_waits = 2
+    integer(c_int), parameter, public :: ditto_pin_default = 0, ditto_pin_pu = 1, ditto_pin_none = 2
+    integer(c_int), parameter, public :: ditto_switch_default = 0, ditto_switch_on = 1, ditto_switch_off = 2
+    integer(c_int), parameter, public :: ditto_memory_default = 0, ditto_memory_preferred = 1, &
+                                         ditto_memory_strict = 2
+    integer(c_int), parameter, public :: ditto_implementation_default = 0, ditto_implementation_flat = 1, &
+                                         ditto_implementation_hierarchical = 2
+    integer(c_int), parameter, public :: ditto_kernels_default = 0, ditto_kernels_portable = 1, &
+                                         ditto_kernels_avx2 = 2, ditto_kernels_avx512 = 3
+    integer(c_int), parameter, public :: ditto_floating_default = 0, ditto_floating_standard = 1, &
+                                         ditto_floating_caller = 2
+    integer(c_int), parameter, public :: ditto_wait_default = 0, ditto_wait_active = 1, ditto_wait_passive = 2
+    integer(c_int32_t), parameter, public :: ditto_forever = -1 ! for timeout_ms
 
     ! -- types --
     !

@@ -31,11 +31,17 @@ module ditto_input
     public :: dataset, iterator, batch, input_options, csv_component, csv_options, csv_columns, csv_text
     public :: map_function, map_procedure, filter_function, filter_procedure, tensor_component, input_sizes
 
-    integer(c_int), parameter, public :: ditto_shard_auto = 1, ditto_shard_file = 2, ditto_shard_data = 3, &
-                                         ditto_shard_off = 4
-    integer(c_int), parameter, public :: ditto_partial_fill = 1, ditto_partial_even = 2
+    integer(c_int), parameter, public :: ditto_shard_default = 0, ditto_shard_auto = 1, &
+                                         ditto_shard_file = 2, ditto_shard_data = 3, ditto_shard_off = 4
+    integer(c_int), parameter, public :: ditto_partial_default = 0, ditto_partial_fill = 1, &
+                                         ditto_partial_even = 2
+    integer(c_int), parameter, public :: ditto_replication_default = 0, ditto_replication_per_pipeline = 1, &
+                                         ditto_replication_per_replica = 2
+    integer(c_int), parameter, public :: ditto_csv_missing_default = 0, ditto_csv_missing_error = 1, &
+                                         ditto_csv_missing_value = 2
     integer(c_int32_t), parameter, public :: ditto_batch_drop_remainder = 1, ditto_files_glob = 1, &
-                                             ditto_input_static = 1, ditto_input_host_memory = 2
+                                             ditto_input_static = 1, ditto_input_host_memory = 2, &
+                                             ditto_no_prefetch = -1
     integer(c_int64_t), parameter, public :: ditto_repeat_forever = -1
     integer, parameter :: most_components = 16
 

@@ -19,8 +19,7 @@ module ditto_mpi
     private
 
     public :: cluster, cluster_options, mpi_cluster, mpi_end
-
-    integer(c_int), parameter, public :: ditto_switch_default = 0, ditto_switch_on = 1, ditto_switch_off = 2
+    public :: ditto_switch_default, ditto_switch_on, ditto_switch_off
 
     ! The options of a cluster, as ditto_cluster_options has them. The components have their defaults. `name`
     ! is an address for C (c_loc).

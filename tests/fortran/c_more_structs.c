@@ -1,10 +1,9 @@
-/* tests/fortran/c_more_values.c - what the C headers say about datasets, optimizers and checkpoints, for
- * comparison with the Fortran modules. */
+/* tests/fortran/c_more_structs.c - the C structs of datasets, optimizers and checkpoints, for comparison with
+ * the Fortran modules. */
 #include <ditto.h>
 #include <ditto/checkpoint.h>
 
 void c_sizes_of_more(size_t *bytes);
-void c_more_values(int *values);
 int c_input_options_are(const ditto_input_options *o);
 int c_optimizer_options_are(const ditto_optimizer_options *o);
 int c_csv_is(const ditto_csv_component *c, const ditto_csv_options *o);
@@ -35,28 +34,6 @@ void c_sizes_of_more(size_t *bytes)
                              sizeof(ditto_checkpoint_entry) };
     for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
         bytes[i] = found[i];
-}
-
-/* In the order of structs_are_those_of_c in test_training.f90. */
-void c_more_values(int *values)
-{
-    const int found[] = { DITTO_F16,          DITTO_BF16,
-                          DITTO_F32,          DITTO_F64,
-                          DITTO_C64,          DITTO_C128,
-                          DITTO_I8,           DITTO_I16,
-                          DITTO_I32,          DITTO_I64,
-                          DITTO_U8,           DITTO_U16,
-                          DITTO_U32,          DITTO_U64,
-                          DITTO_BOOL,         DITTO_SHARD_AUTO,
-                          DITTO_SHARD_FILE,   DITTO_SHARD_DATA,
-                          DITTO_SHARD_OFF,    DITTO_PARTIAL_FILL,
-                          DITTO_PARTIAL_EVEN, DITTO_BATCH_DROP_REMAINDER,
-                          DITTO_INPUT_STATIC, DITTO_RULE_ASSIGN,
-                          DITTO_RULE_ADD,     DITTO_RULE_SUB,
-                          DITTO_RULE_SGD,     DITTO_RULE_ADAM,
-                          DITTO_RULE_FUNCTION };
-    for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
-        values[i] = found[i];
 }
 
 /* The Fortran test gives each component a value of its own, from 1 on in the order of components. */
