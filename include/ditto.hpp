@@ -316,6 +316,9 @@ inline bool is_last(const error &e) noexcept
     return last->status == e.status() && std::strcmp(last->message, e.what()) == 0;
 }
 
+template <class T> inline constexpr bool is_result = false;
+template <class T> inline constexpr bool is_result<result<T>> = true;
+
 // Returns the status of a function of the user's, which returns nothing, a status, or a result.
 template <class F> ditto_status status_of(ditto_replica *self, F &&function)
 {
@@ -326,6 +329,9 @@ template <class F> ditto_status status_of(ditto_replica *self, F &&function)
     } else if constexpr (std::is_same_v<returned, ditto_status>) {
         return function();
     } else {
+        static_assert(is_result<std::decay_t<returned>>,
+                      "the function must return nothing, a ditto_status or a ditto::result<void>: "
+                      "write values to a variable that it captures");
         returned r = function();
         if (r)
             return DITTO_OK;
@@ -531,6 +537,14 @@ template <class T> outcome<T> fail(const char *message)
 #else
     return error(DITTO_ERR_INVALID, message);
 #endif
+}
+
+// The same for two numbers that do not belong together.
+template <class T> outcome<T> fail(const char *message, std::size_t found, std::size_t other)
+{
+    char text[200];
+    std::snprintf(text, sizeof text, "%s: %zu and %zu", message, found, other);
+    return fail<T>(text);
 }
 
 // Ranges of operations that are started must not end with the statement.
@@ -930,7 +944,8 @@ class replica
                       "both factors have the same elements");
         T sum{};
         if (std::size(x) != std::size(y))
-            return detail::fail<T>("the factors of a dot product have different sizes");
+            return detail::fail<T>("the factors of a dot product have different sizes", std::size(x),
+                                   std::size(y));
         ditto_status status = ditto_block_dot(self_, std::data(x), std::data(y), &sum, std::size(x),
                                               dtype_of<T>(), nullptr);
         return detail::give(status, sum);
@@ -1065,7 +1080,8 @@ class replica
     outcome<void> pull(const variable<T> &v, span<T> dst, const ditto_pull_options *options = nullptr) const
     {
         if (dst.size() != v.size())
-            return detail::fail<void>("the range does not have as many elements as the variable");
+            return detail::fail<void>("the range does not have as many elements as the variable", dst.size(),
+                                      v.size());
         return detail::done(ditto_pull(self_, v.get(), options, dst.data()));
     }
     template <class T>
@@ -1116,14 +1132,13 @@ class replica
             "both ranges of a collective have the same elements, and the second one can be written");
         return std::size(src) * more == std::size(dst) * less;
     }
-    static constexpr const char
-        *sizes = "the sizes of the two ranges do not belong together: equal, or one of them "
-                 "size() times the other one (see ditto.hpp)";
+    static constexpr const char *sizes = "the sizes of the two ranges must be equal, or in a reduce-scatter "
+                                         "and an all-gather one of them size() times the other one";
     template <class S, class D, class C>
     outcome<void> moved(const S &src, D &dst, std::size_t more, std::size_t less, C &&collective) const
     {
         if (!fits(src, dst, more, less))
-            return detail::fail<void>(sizes);
+            return detail::fail<void>(sizes, std::size(src), std::size(dst));
         return detail::done(
             collective(detail::elements(src), detail::elements(dst), dtype_of<detail::element_of<D>>()));
     }
@@ -1132,7 +1147,7 @@ class replica
     {
         ditto_pending out = ditto_pending();
         if (!fits(src, dst, more, less))
-            return detail::fail<pending>(sizes);
+            return detail::fail<pending>(sizes, std::size(src), std::size(dst));
         ditto_status status = collective(detail::elements(src), detail::elements(dst),
                                          dtype_of<detail::element_of<D>>(), &out);
         return detail::give(status, pending(self_, out));
@@ -1141,7 +1156,8 @@ class replica
     outcome<void> written(const variable<T> &v, ditto_assign_op op, span<const T> values) const
     {
         if (values.size() != v.size())
-            return detail::fail<void>("the values are not as many as the elements of the variable");
+            return detail::fail<void>("the values are not as many as the elements of the variable",
+                                      values.size(), v.size());
         return detail::done(ditto_assign(self_, v.get(), op, values.data()));
     }
 
@@ -1188,7 +1204,7 @@ class strategy_view
             size *= length;
         if (shape.size() > DITTO_MAX_RANK || (shape.size() != 0 && size != initial.size()))
             return detail::fail<variable<T>>(
-                "the shape of a variable does not have as many elements as its value");
+                "the shape of a variable does not have as many elements as its value", size, initial.size());
         ditto_tensor t = tensor(initial, shape);
         ditto_variable *made = nullptr;
         ditto_status status = ditto_variable_create(strategy_, &t, options, &made);

@@ -331,7 +331,7 @@ static void optimizers(std::uint32_t n)
         std::vector<float> of_weights(6);
         self.apply(optimizer, { ditto::tensor(of_weights, { 2, 3 }) });
     };
-    CHECK(has(thrown<ditto::error>([&] { strategy.run(few); }), "not as many"));
+    CHECK(has(thrown<ditto::error>([&] { strategy.run(few); }), "optimizer: 1 and 2"));
     auto flat = [&](ditto::replica self) {
         std::vector<float> of_weights(6), of_bias(2);
         self.apply(optimizer, { ditto::tensor(of_weights), ditto::tensor(of_bias) });
