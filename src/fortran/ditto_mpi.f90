@@ -54,7 +54,7 @@ module ditto_mpi
     interface
         function c_cluster(comm, options, out) bind(c, name='dti_mpi_cluster_f') result(status)
             import
-            integer, value :: comm
+            integer(c_int), value :: comm
             type(cluster_options), intent(in) :: options
             type(c_ptr), intent(inout) :: out
             integer(c_int) :: status
@@ -95,7 +95,7 @@ contains
         if (exists(hosts%handle, 'mpi_cluster: the cluster', status)) return
         if (present(options)) given = options
         given%struct_size = c_sizeof(given)
-        status = c_cluster(comm, given, hosts%handle)
+        status = c_cluster(int(comm, c_int), given, hosts%handle)
         if (status < 0) hosts%handle = c_null_ptr
     end subroutine
 

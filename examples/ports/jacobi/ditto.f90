@@ -124,6 +124,6 @@ program jacobi
     if (word /= '') read (word, *) replicas
     call s%create(replicas, status)
     if (status == 0) call s%run(run, t, status)
-    if (status /= 0) stop error_message()
+    if (status /= 0) error stop error_message()
     call s%destroy(status)
 end program
