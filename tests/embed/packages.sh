@@ -90,6 +90,9 @@ for mpi in openmpi mpich; do
     [ ! -f "$lib/libditto-$mpi.so" ] ||
         cmake_app "$mpi" cluster.c "ditto::$mpi" "$mpi" "1 host"
 done
+# A project without cmake_minimum_required, which has the oldest policies of CMake.
+sed -i '/^cmake_minimum_required/d' "$scratch/app/CMakeLists.txt"
+cmake_app oldest app.c ditto::ditto "" "$mean"
 # The library for another MPI refuses to work.
 for pair in openmpi:mpich mpich:openmpi; do
     mpi=${pair%:*} other=${pair#*:}
