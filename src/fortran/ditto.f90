@@ -119,7 +119,7 @@ module ditto
     public :: from_c
     public :: error_message, failure, library_version, c_sizes
 
-    ! -- constants: those of the C headers, and all enumerators of an enum (tests/fortran/check_constants.py) --
+    ! -- constants of the C headers, compared by tests/fortran/check_constants.py --
 
     integer(c_int), parameter, public :: ditto_ok = 0, ditto_end_of_input = 1, ditto_pending = 2, &
                                          ditto_err_invalid = -1, ditto_err_range = -2, &
