@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs all checks of CI. `./run check` calls it. On two cores it takes about 25 minutes. Parts that test
-# nothing that has changed since the last commit that passed (tools/last_green.sh) are skipped, and named at
-# the end. Each part has a time budget in seconds, which is at least twice what the part takes on two
-# cores after the parts before it. Only a part that hangs or has become much slower exceeds it.
+# Runs all checks of CI. `./run check` calls it. Parts that test nothing that has changed since the last
+# commit that passed (tools/last_green.sh) are skipped, and named at the end. Each part has a time budget in
+# seconds, which is at least twice what the part takes on two cores after the parts before it. Only a part
+# that hangs or has become much slower exceeds it.
 #   --long  runs all parts, all trials of tests instead of a third, the stress tests for hours instead of
 #           seconds, and the tests of the suite long
 set -euf
@@ -76,7 +76,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 # The deadlock detector handles at most 64 locks, and jemalloc takes more than that at fork.
 export TSAN_OPTIONS=allocator_may_return_null=1:detect_deadlocks=0:suppressions=$PWD/tests/tsan.supp
 
-# Everything but pages, of which only two tests and the documentation are made.
+# Everything but pages, of which only three tests and the documentation are made.
 code=". :!docs :!*.md"
 case ${DITTO_CHECK_PART:-} in # `part` calls this script again for one part
 plain)
@@ -84,7 +84,7 @@ plain)
     [ "$stress" != 6 ] && long='' || long='--no-suite long'
     tests='' # all, if they are not named
     # shellcheck disable=SC2086 # lists of words
-    has_changed $code || tests="snippets ditto_info"
+    has_changed $code || tests="snippets pages ditto_info"
     # Many tests wait for time limits, and leave their CPU idle meanwhile.
     # shellcheck disable=SC2086
     test_in build-check --num-processes "$((2 * $(nproc)))" ${tests:-$long}
