@@ -20,7 +20,7 @@ exclude_patterns = []
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 4
 suppress_warnings = []
-highlight_language = "text"  # of blocks that name no language: commands and output
+highlight_language = "text"
 primary_domain = "c"
 nitpicky = True  # a name of ditto that is not found is a warning
 nitpick_ignore_regex = [(r"c:.*", r"(?!ditto|DITTO).*"), (r"cpp:.*", ".*")]
@@ -36,6 +36,7 @@ html_show_sourcelink = False
 html_show_sphinx = False
 # The search would read pages to show parts of them, which browsers refuse for files.
 html_show_search_summary = False
+html_search_scorer = str(ROOT / "docs" / "site" / "search.js")
 # Debian's furo has no rule for readers whose system asks for dark colours. These are for both: the system and
 # the button of the page.
 html_theme_options = {
@@ -65,6 +66,31 @@ html_theme_options = {
 # Styles whose text has enough contrast.
 pygments_style = "default"
 pygments_dark_style = "github-dark"
+
+
+# The languages of indented blocks, which cannot name theirs, by how a line of them begins. A block with
+# columns of words is text.
+BEGINNINGS = {
+    "text": r".*\S {3,}[^#\s]",
+    "cmake": r"(project|find_package)\(",
+    "python": r"(import|from|with|def) ",
+    "sh": r"(\./|build/|[A-Za-z_]+=\S|(c\+\+|cc|cmake|export|gcc|meson|mkdir|mkfifo|mpirun|ninja|nm|perf) |"
+          r"(python3|sh|sudo) )",
+}
+
+
+class FindLanguages(SphinxTransform):
+    """Gives the blocks of code that name no language their own."""
+
+    default_priority = 400
+
+    def apply(self, **_arguments):
+        for block in self.document.findall(nodes.literal_block):
+            if block.get("language", "none") == "none":
+                found = (language for language, begin in BEGINNINGS.items()
+                         if re.search(f"^{begin}", block.astext(), re.M))
+                block["language"] = next(found, "text")
+                block["force"] = True  # highlight what the lexer understands
 
 
 class LinkNames(SphinxTransform):
@@ -111,6 +137,7 @@ def make_portable(app, exception):
 def setup(app):
     names = pathlib.Path(app.srcdir) / "reference" / "names.json"
     app.ditto_names = json.loads(names.read_text())
+    app.add_transform(FindLanguages)
     app.add_transform(LinkNames)
     app.connect("build-finished", make_portable)
     return {"parallel_read_safe": True}

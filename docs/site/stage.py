@@ -69,6 +69,8 @@ def main():
         for picture in sorted((ROOT / folder).glob("*.svg")):
             shutil.copyfile(picture, output / folder / picture.name)
     write(output / "index.md", (ROOT / "docs" / "site" / "index.md").read_text())
+    overview = output / "README.md"  # the home page has its title already
+    write(overview, re.sub("^# ditto$", "# Overview", overview.read_text(), count=1, flags=re.M))
 
     with (output / "docs" / "adr" / "README.md").open("a") as index:
         index.write("\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n")
