@@ -1,6 +1,7 @@
 # examples/curves.gp - draws the loss and the updated rows against time. data is the output of train_words
 # --csv, and picture the SVG file that is written.
-set terminal svg size 1120,480 font 'sans-serif,13' background '#ffffff'
+# One below the other, so that the text is large enough on a phone.
+set terminal svg size 560,720 font 'sans-serif,15' background '#ffffff'
 set output picture
 set datafile separator ','
 set xlabel 'seconds'
@@ -12,7 +13,7 @@ set xrange [0:*]
 # strategy is taken before any row is updated, so it has no rows for each second.
 curve(name) = "< awk -F, '$1 == \"" . name . "\"' " . data
 rates(name) = "< awk -F, '$1 == \"" . name . "\" && $4 > 0' " . data
-set multiplot layout 1,2
+set multiplot layout 2,1
 set title 'loss of the test pairs'
 plot curve('mirrored') using 2:3 with lines lw 2.5 dt 2 lc rgb '#2980b9' title 'mirrored', \
      curve('asynchronous') using 2:3 with lines lw 2.5 lc rgb '#c0392b' title 'asynchronous'
