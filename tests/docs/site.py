@@ -1,8 +1,9 @@
 """Tests the site that tools/docs.sh makes: its links without a browser, and its pages in headless Chromium.
 
-No page may have a dead link or load anything from elsewhere. In the browser, every page must open without an
-error of a script, stay within a screen of 400 columns, and be legible with light and with dark colours. The
-search must find a function. Exits with 77 if Chromium, its driver or selenium is missing.
+No page may have a dead link, load anything from elsewhere, or have the title of another one. Pictures must be
+legible on a phone, and code have its colours. In the browser, every page must open without an error of a
+script, stay within a screen of 400 columns, and be legible with light and with dark colours. The search must
+find functions by their names. Exits with 77 if Chromium, its driver or selenium is missing.
 
 usage: site.py [--screenshots FOLDER] SITE      SITE is the folder with index.html
 """
@@ -10,6 +11,7 @@ import argparse
 import html.parser
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -18,7 +20,15 @@ import urllib.parse
 PHONE, DESKTOP = 400, 1280  # widths of the window
 HEIGHT = 900
 LEAST_CONTRAST = 4.5        # of text to its background: WCAG 2.1, level AA
-SEARCHED = "ditto_all_reduce"
+LEAST_TEXT = 9              # pixels, of text in pictures that are as wide as the phone
+# What somebody types, and the function that is the first result.
+SEARCHES = {"ditto_all_reduce": "ditto_all_reduce", "all_reduce": "ditto_all_reduce",
+            "allreduce": "ditto_all_reduce", "all reduce": "ditto_all_reduce",
+            "All-Reduce": "ditto_all_reduce", "reducescatter": "ditto_reduce_scatter",
+            "allgather": "ditto_all_gather", "barrier": "ditto_barrier"}
+# Pages, and languages that their blocks of code have.
+LANGUAGES = {"README": ["c", "cmake", "sh"], "docs/python": ["python", "sh"], "docs/cpp": ["cpp"],
+             "docs/fortran": ["fortran", "cmake", "sh"], "docs/tutorial": ["c", "sh"], "docs/input": ["text"]}
 SHOWN = ["index.html", "README.html#figures", "docs/tutorial.html", "docs/tutorial.html#read-an-error",
          "docs/cookbook.html", "docs/cookbook.html#count-in-a-hot-loop", "docs/versioning.html",
          "docs/performance.html#how-it-is-measured", "reference/index.html", "reference/functions.html",
@@ -37,7 +47,9 @@ class Page(html.parser.HTMLParser):
     def __init__(self, path):
         super().__init__()
         self.path, self.links, self.loaded, self.anchors = path, [], [], set()
-        self.feed(path.read_text())
+        self.text = path.read_text()
+        self.title = re.search("<title>(.*?)</title>", self.text)[1]
+        self.feed(self.text)
 
     def handle_starttag(self, tag, attributes):
         found = dict(attributes)
@@ -77,6 +89,27 @@ def check_links(site, pages):
             elif anchor and target in pages and anchor not in pages[target].anchors:
                 problems.append(f"{place}: {address} has no such anchor")
     return problems, count
+
+
+def check_texts(site, pages):
+    """Titles, languages of code, and the size of text in pictures."""
+    problems, places = [], {}
+    for page in pages.values():
+        other = places.setdefault(page.title, page.path)
+        if other != page.path:
+            problems.append(f"{page.path} and {other} have the title {page.title}")
+    for name, languages in LANGUAGES.items():
+        text = pages[site / f"{name}.html"].text
+        problems += [f"{name}: no block of code is {language}" for language in languages
+                     if f'class="highlight-{language} ' not in text]
+    pictures = sorted((site / "_images").glob("*.svg"))
+    for picture in pictures:
+        text = picture.read_text()
+        width = float(re.search(r'viewBox="0 0 ([\d.]+) ', text)[1])
+        least = min(map(float, re.findall(r'font-size="([\d.]+)"', text))) * PHONE / max(width, PHONE)
+        if least < LEAST_TEXT:
+            problems.append(f"{picture.name}: text of {least:.1f} pixels at a width of {PHONE}")
+    return problems + ([] if pictures else ["there are no pictures"])
 
 
 # -- pages, in a browser --
@@ -176,19 +209,30 @@ def check_colours(driver, place, dark):
     return problems
 
 
-def check_search(driver, site):
+def search(driver, site, words):
+    """Returns the addresses of the results, the best one first."""
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
-    set_screen(driver, DESKTOP)
     driver.get((site / "index.html").as_uri())
-    field = driver.find_element(By.CSS_SELECTOR, "input[name=q]")
-    field.send_keys(SEARCHED + "\n")
-    try:
-        WebDriverWait(driver, 30).until(lambda d: d.find_elements(
-            By.CSS_SELECTOR, f"ul.search a[href*='#c.{SEARCHED}']"))
-    except Exception:  # noqa: BLE001 - a time limit
-        return [f"the search does not find {SEARCHED}"]
-    return []
+    driver.find_element(By.CSS_SELECTOR, "input[name=q]").send_keys(words + "\n")
+    WebDriverWait(driver, 30).until(lambda d: d.execute_script(
+        "return document.querySelector('.search-summary')?.textContent"))
+    return driver.execute_script("return [...document.querySelectorAll('ul.search a')].map(a => a.href)")
+
+
+def check_search(driver, site):
+    """Functions are found by their names, and decisions come after all other pages."""
+    set_screen(driver, DESKTOP)
+    problems, decisions = [], 0
+    for words, function in SEARCHES.items():
+        found = search(driver, site, words)
+        if not found or not found[0].endswith(f"#c.{function}"):
+            problems.append(f"the search for {words} does not begin with {function}: {found[:3]}")
+        are_decisions = ["/docs/adr/" in address for address in found]
+        decisions += sum(are_decisions)
+        if are_decisions != sorted(are_decisions):
+            problems.append(f"the search for {words} has decisions before other pages")
+    return problems if decisions else [*problems, "no search has found a decision"]
 
 
 def check_pages(driver, site, pages):
@@ -244,6 +288,7 @@ def main():
     problems, num_links = check_links(site, pages)
     dead = len(problems)
     print(f"{len(pages)} pages, {num_links} links, {dead} dead")
+    problems += check_texts(site, pages)
 
     reason = ""
     with tempfile.TemporaryDirectory() as profile:
