@@ -27,7 +27,7 @@ SEARCHES = {"ditto_all_reduce": "ditto_all_reduce", "all_reduce": "ditto_all_red
             "All-Reduce": "ditto_all_reduce", "reducescatter": "ditto_reduce_scatter",
             "allgather": "ditto_all_gather", "barrier": "ditto_barrier"}
 # Pages, and languages that their blocks of code have.
-LANGUAGES = {"README": ["c", "cmake", "sh"], "docs/python": ["python", "sh"], "docs/cpp": ["cpp"],
+LANGUAGES = {"README": ["c"], "docs/python": ["python", "sh"], "docs/cpp": ["cpp"],
              "docs/fortran": ["fortran", "cmake", "sh"], "docs/tutorial": ["c", "sh"], "docs/input": ["text"]}
 SHOWN = ["index.html", "README.html#figures", "docs/tutorial.html", "docs/tutorial.html#read-an-error",
          "docs/cookbook.html", "docs/cookbook.html#count-in-a-hot-loop", "docs/versioning.html",
@@ -48,7 +48,8 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         self.path, self.links, self.loaded, self.anchors = path, [], [], set()
         self.text = path.read_text()
-        self.title = re.search("<title>(.*?)</title>", self.text)[1]
+        # What tabs and results of searches show, and the heading.
+        self.titles = re.findall("<title>(.*?)<", self.text)[:1] + re.findall("<h1>(.*?)<", self.text)
         self.feed(self.text)
 
     def handle_starttag(self, tag, attributes):
@@ -95,9 +96,10 @@ def check_texts(site, pages):
     """Titles, languages of code, and the size of text in pictures."""
     problems, places = [], {}
     for page in pages.values():
-        other = places.setdefault(page.title, page.path)
-        if other != page.path:
-            problems.append(f"{page.path} and {other} have the title {page.title}")
+        for title in page.titles:
+            other = places.setdefault(title, page.path)
+            if other != page.path:
+                problems.append(f"{page.path.relative_to(site)}: {other.name} is called {title} too")
     for name, languages in LANGUAGES.items():
         text = pages[site / f"{name}.html"].text
         problems += [f"{name}: no block of code is {language}" for language in languages
