@@ -2,6 +2,7 @@
  * process, warnings, and the placement of replicas. On this machine it creates a strategy, and prints what
  * the system reports of its threads and pages. For a recorded or synthetic machine it prints the planned
  * placement. */
+#include "base/text/environment.h"
 #include "survey.h"
 
 #include <stdio.h>
@@ -184,6 +185,9 @@ int main(int count, char **word)
     struct survey s;
     if (r.measure && (r.topology.xml_path != NULL || r.topology.synthetic != NULL))
         usage("--measure needs this machine");
+    char unknown[160];
+    for (size_t at = 0; dti_unknown_variable(&at, unknown, sizeof unknown);)
+        fprintf(stderr, "ditto-info: %s\n", unknown);
     if (r.topology.xml_path != NULL)
         try_topology(&r.topology);
     survey_make(&s, &r);

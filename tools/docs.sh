@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the documentation: OUTDIR/html is the site, and OUTDIR/man has the man pages of section 3. OUTDIR/work
-# can be deleted afterwards. All pages are made anew, which takes about 20 seconds.
+# Makes the documentation: OUTDIR/html is the site, and OUTDIR/man has the man pages of sections 3 and 7.
+# OUTDIR/work can be deleted afterwards. All pages are made anew, which takes about 20 seconds.
 #     sh tools/docs.sh OUTDIR
 # It needs doxygen, Sphinx, the theme furo and the MyST parser. In Debian they are the packages doxygen,
 # python3-sphinx, furo and python3-myst-parser.

@@ -1,5 +1,6 @@
 /* tools/info_json.c - prints a survey as JSON. The schema is docs/ditto-info.schema.json, and a test compares
  * the two. */
+#include "base/text/environment.h"
 #include "measure.h"
 #include "survey.h"
 
@@ -112,11 +113,11 @@ static void print_environment(void)
 {
     uint32_t printed = 0;
     printf("  \"environment\": {");
-    for (uint32_t i = 0; i < VARIABLES; i++) {
-        const char *value = getenv(variable_name[i]);
+    for (uint32_t i = 0; i < DTI_NUM_VARIABLES; i++) {
+        const char *value = getenv(dti_variables[i].name);
         if (value == NULL)
             continue;
-        printf("%s \"%s\": ", comma(printed++), variable_name[i]);
+        printf("%s \"%s\": ", comma(printed++), dti_variables[i].name);
         print_string(value);
     }
     printf(" },\n");

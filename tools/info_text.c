@@ -1,4 +1,5 @@
 /* tools/info_text.c - prints a survey as text. */
+#include "base/text/environment.h"
 #include "measure.h"
 #include "survey.h"
 
@@ -201,12 +202,15 @@ static void print_limits(const struct survey *s)
     printf("; huge pages: %s\n", huge_pages_name(l->huge_pages));
 }
 
-/* Prints the variables that are set. */
 static void print_environment(void)
 {
-    for (uint32_t i = 0; i < VARIABLES; i++)
-        if (getenv(variable_name[i]) != NULL)
-            printf("  environment: %s=%s\n", variable_name[i], getenv(variable_name[i]));
+    printf("environment:\n");
+    for (uint32_t i = 0; i < DTI_NUM_VARIABLES; i++) {
+        const struct dti_variable *v = &dti_variables[i];
+        const char *value = getenv(v->name);
+        printf("  %s%s%s: %s (default: %s)\n", v->name, value != NULL ? "=" : "", value != NULL ? value : "",
+               v->sets, v->usual);
+    }
 }
 
 static void print_warnings(const struct survey *s)

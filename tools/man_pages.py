@@ -1,6 +1,7 @@
-"""Writes a man page of section 3 for each public function, from Doxygen's XML of the headers.
+"""Writes a man page of section 3 for each public function, from Doxygen's XML of the headers. It also writes
+ditto(7), an overview, and ditto-environment(7), which has the contents of docs/environment.md.
 
-usage: man_pages.py XML OUTPUT      makes OUTPUT/man3/NAME.3
+usage: man_pages.py XML OUTPUT      makes OUTPUT/man3/NAME.3 and OUTPUT/man7/NAME.7
 """
 import email.utils
 import pathlib
@@ -13,6 +14,34 @@ import doxygen_xml
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBRARIES = {"ditto/checkpoint.h": "ditto-hdf5", "ditto/mpi.h": "ditto-openmpi"}
 MOST_RELATED = 8
+END_OF_OVERVIEW = """
+## Compiling and linking
+
+    cc app.c $(pkg-config --cflags --libs ditto)
+
+The other modules of pkg-config are `ditto-hdf5` (checkpoints), `ditto-openmpi` and `ditto-mpich` (several
+hosts). In CMake, `find_package(ditto CONFIG)` makes the targets `ditto::ditto`, `ditto::hdf5`,
+`ditto::openmpi` and `ditto::mpich`. In meson, `dependency('ditto')` finds the library.
+
+## Languages
+
+`ditto.hpp` is a header for C++17. The modules for Fortran are sources in the folder that
+`pkg-config --variable=fortran ditto` prints. CMake has the target `ditto::fortran`. The package for Python is
+in the folder that `pkg-config --variable=python ditto` prints.
+
+## Files
+
+The headers are `ditto.h` and the files of the folder `ditto`. Debian's packages have the pages and the
+examples in `/usr/share/doc/libditto-dev`. docs/semantics.md, which comments name, is one of the pages.
+
+## Environment
+
+ditto-environment(7) lists the variables that ditto reads. ditto-info(1) prints their values.
+
+## See also
+
+ditto-info(1), ditto-environment(7), ditto_strategy_create(3), ditto_strategy_run(3), ditto_last_error(3)
+"""
 
 
 def escape(text):
@@ -50,7 +79,7 @@ def write_blocks(page, blocks, first="", depth=0):
             page += [macro, spans(content)] if macro else [spans(content)]
         elif kind == "code":
             page += [".PP" if depth == 0 else ".sp", ".RS 4" if depth == 0 else ".in +4n", ".nf"]
-            page += [escape(line) for line in content.split("\n")]
+            page += [escape(line) or "\\&" for line in content.split("\n")]
             page += [".fi", ".RE" if depth == 0 else ".in"]
         elif kind == "list":
             page.append(".RS 4" if depth else ".PD 0")
@@ -112,6 +141,58 @@ def write_types(page, entry, types):
                 page.append("\\&")
 
 
+def write_table(page, lines):
+    """Writes each row of a table in Markdown as an item, whose name is the first column."""
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    for name, *cells in rows:
+        page += [".TP", f".B {escape(name.replace('`', ''))}"]
+        for title, cell in zip(head[1:], cells):
+            text = f"{title[:1].upper()}{title[1:]}: {cell.rstrip('.')}."
+            page += [spans(doxygen_xml.spans_of(text)), ".br"]
+        page.pop()
+
+
+def write_markdown(page, text):
+    """Writes paragraphs, samples, tables and sections."""
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    for part in re.split(r"^(## .*\n|(?:\|.*\n)+)", text, flags=re.M):
+        if part.startswith("## "):
+            page.append(f".SH {escape(part[3:].strip().upper())}")
+        elif part.startswith("|"):
+            write_table(page, part.splitlines())
+        else:
+            write_blocks(page, doxygen_xml.blocks_of_comment(part.split("\n")),
+                         first="" if page[-1].startswith(".SH") else ".PP")
+
+
+def environment_page(version, date):
+    """The page docs/environment.md."""
+    title, text = (ROOT / "docs" / "environment.md").read_text().split("\n", 1)
+    page = [f'.TH ditto-environment 7 "{date}" "ditto {version}" "ditto"',
+            ".SH NAME", f"ditto\\-environment \\- {escape(title[2:].lower())}", ".SH DESCRIPTION"]
+    write_markdown(page, text)
+    page += [".SH SEE ALSO", ".BR ditto (7),", ".BR ditto\\-info (1)"]
+    return "\n".join(line for line in page if line) + "\n"
+
+
+def overview(headers, version, date):
+    """What ditto.h says, the functions of each header, and END_OF_OVERVIEW."""
+    whole = doxygen_xml.Header("ditto.h")
+    doxygen_xml.read_comments(whole, (ROOT / "include" / "ditto.h").read_text())
+    page = [f'.TH ditto 7 "{date}" "ditto {version}" "ditto"',
+            ".SH NAME", f"ditto \\- {escape(whole.brief.rstrip('.'))}",
+            ".SH SYNOPSIS", ".B #include <ditto.h>", ".SH DESCRIPTION"]
+    write_blocks(page, whole.intro)
+    page.append(".SH FUNCTIONS")
+    for header in headers:
+        names = [f"\\fB{entry.name}\\fP(3)" for entry in header.entries if entry.kind == "function"]
+        if names:
+            page += [".TP", f".B {escape(header.path)}", fill(escape(header.brief)), ".br"]
+            page.append(fill(", ".join(names)))
+    write_markdown(page, END_OF_OVERVIEW)
+    return "\n".join(line for line in page if line) + "\n"
+
+
 def related(entry, header, known):
     """Functions that the comment names, and then the neighbours in the header."""
     written = str([entry.text, entry.returns, entry.values, entry.parameters, entry.paragraphs])
@@ -151,9 +232,7 @@ def man_page(entry, header, types, known, version, date):
     write_types(page, entry, types)
     page.append(".SH SEE ALSO")
     others = related(entry, header, known)
-    page += [f".BR {escape(name)} (3){',' if name != others[-1] else ''}" for name in others]
-    if not others:
-        page.append(f"<{escape(header.path)}>")
+    page += [f".BR {escape(name)} (3)," for name in others] + [".BR ditto (7)"]
     return "\n".join(line for line in page if line) + "\n"
 
 
@@ -191,14 +270,18 @@ def main():
     types = {entry.name: entry for header in headers for entry in header.entries
              if entry.kind in ("enum", "struct", "typedef")}
     known = {entry.name for entry in doxygen_xml.functions(headers)}
-    folder = pathlib.Path(output) / "man3"
+    folder, folder7 = pathlib.Path(output) / "man3", pathlib.Path(output) / "man7"
     folder.mkdir(parents=True, exist_ok=True)
+    folder7.mkdir(exist_ok=True)
+    (folder7 / "ditto.7").write_text(overview(headers, version, date))
+    (folder7 / "ditto-environment.7").write_text(environment_page(version, date))
     for header in headers:
         for entry in header.entries:
             if entry.kind == "function":
                 text = man_page(entry, header, types, known, version, date)
                 (folder / f"{entry.name}.3").write_text(text)
-    print(f"man: {len(known)} pages")
+    print(f"man: {len(known) + 2} pages")
 
 
-main()
+if __name__ == "__main__":
+    main()

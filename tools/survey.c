@@ -19,9 +19,6 @@ static const char *name_of(const char *const *names, int count, int value)
     return value >= 0 && value < count ? names[value] : "unknown";
 }
 
-const char *const variable_name[VARIABLES] = { "DITTO_PART", "DITTO_SPIN_US", "DITTO_TIMEOUT_MS",
-                                               "DITTO_TUNING", "DITTO_WAIT" };
-
 const char *binding_name(ditto_binding binding)
 {
     static const char *const names[] = { "unknown", "bound", "preferred", "first-touch" };

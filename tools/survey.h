@@ -24,10 +24,6 @@ struct warning {
 #define MOST_WARNINGS 20   /* there are fewer kinds of warnings */
 #define MOST_PUS      8192 /* more than the largest number of a usable PU */
 
-/* The environment variables that a strategy reads. */
-enum { VARIABLES = 5 };
-extern const char *const variable_name[VARIABLES];
-
 struct survey {
     const struct request *request;
     bool live; /* this machine, not a recorded or synthetic one */

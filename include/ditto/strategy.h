@@ -324,8 +324,8 @@ typedef struct ditto_strategy_options {
  *  @retval DITTO_ERR_INVALID      out is NULL; a struct_size is not set; options contradict each other; more
  *                                 than one replica for DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS, DITTO_TUNING,
  *                                 DITTO_PART, DITTO_WAIT or DITTO_SPIN_US is not valid, or the last two
- *                                 contradict each other; a placement that was built for another machine;
- *                                 environment variables make hwloc describe another machine
+ *                                 contradict each other (docs/environment.md); a placement that was built
+ *                                 for another machine; environment variables make hwloc describe another one
  *  @retval DITTO_ERR_SYSTEM       the system refused a thread (RLIMIT_NPROC, pids cgroup), or its pinning;
  *                                 the machine could not be read; strict memory was asked for, and mbind is
  *                                 refused
@@ -540,7 +540,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_replica_info(ditto_strateg
                                                                    uint32_t device, ditto_replica_info *out);
 
 /** Writes a table of the replicas (replica, package, node, PUs, thread, devices, memory), unusual limits of
- *  the process, and a line about each iterator.
+ *  the process, environment variables whose names begin with DITTO_ and are not in docs/environment.md, and a
+ *  line about each iterator. Like getenv, it must not run while another thread changes the environment.
  *
  *  @param strategy  the strategy
  *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0

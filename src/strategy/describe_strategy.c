@@ -1,5 +1,6 @@
 /* src/strategy/describe_strategy.c - describes a strategy: where its replicas were placed, and where the
  * system reports that they are. */
+#include "base/text/environment.h"
 #include "base/waiting/run_delay.h"
 #include "replicas/helpers/crew.h"
 #include "replicas/helpers/remote_memory.h"
@@ -173,6 +174,9 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
     if (limits.mbind_errno != 0)
         dti_text_add(text, "mbind is refused: pages are placed by first touch%s\n",
                      limits.numa_balancing > 0 ? ", and numa_balancing may move them" : "");
+    char unknown[160];
+    for (size_t at = 0; dti_unknown_variable(&at, unknown, sizeof unknown);)
+        dti_text_add(text, "%s\n", unknown);
 }
 
 static ditto_status write_table(const ditto_strategy *strategy, struct dti_text *text)

@@ -50,6 +50,18 @@ static void the_default_adapts(void **state)
     expect_line(NULL, "waiting threads spin for as long as that pays, then sleep\n");
 }
 
+static void an_unknown_variable_is_named_with_the_nearest_one(void **state)
+{
+    char name[200] = "DITTO_";
+    memset(name + 6, 'X', 150);
+    setenv("DITTO_WAITING", "5", 1);
+    setenv(name, "", 1);
+    expect_line(NULL, "\nDITTO_WAITING is not a variable of ditto; the nearest is DITTO_WAIT\n");
+    expect_line(NULL, "XX is not a variable of ditto; the nearest is DITTO_");
+    unsetenv("DITTO_WAITING");
+    unsetenv(name);
+}
+
 static void the_environment_wins_over_the_default(void **state)
 {
     set_environment("active", NULL);
@@ -270,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(the_default_adapts, clear_environment),
+        cmocka_unit_test(an_unknown_variable_is_named_with_the_nearest_one),
         cmocka_unit_test_teardown(the_environment_wins_over_the_default, clear_environment),
         cmocka_unit_test_teardown(an_option_wins_over_the_environment, clear_environment),
         cmocka_unit_test_teardown(wrong_values_are_errors, clear_environment),

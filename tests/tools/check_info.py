@@ -2,13 +2,19 @@
 docs/ditto-info.schema.json.
 
 It checks types, required members and enums, and that the schema describes every member that is printed. It
-also checks the exit status of wrong options, and the output of --placement.
+also checks the exit status of wrong options, and the output of --placement. The environment variables that
+ditto-info lists are compared with those that the sources read, those of the page and those of its man page.
 
 usage: check_info.py PROGRAM SCHEMA"""
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
+
+sys.path.insert(0, "tools")
+import man_pages
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
@@ -48,6 +54,38 @@ def run(program, words, **variables):
                           env={**os.environ, **options, **variables})
 
 
+def differences_of_variables(program, schema):
+    """Compares the lists of environment variables, and looks for what is said of one that is not in them."""
+    sources = "".join(path.read_text() for pattern in ("src/**/*.c", "python/**/*.py")
+                      for path in pathlib.Path(".").glob(pattern))
+    page = pathlib.Path("docs/environment.md").read_text()
+    usual = dict(re.findall(r"^\| `(DITTO_\w+)` \|.*\| `?([^|`]+)`? \|[^|]*\|$", page, re.M))
+    read = set(re.findall(r'(?:getenv|environ\.get)\("(DITTO_\w+)"', sources))
+    man = set(re.findall(r"^\.B (DITTO_\w+)$", man_pages.environment_page("", ""), re.M))
+    for name, found in (("the sources", read), ("the man page", man),
+                        ("the schema", set(schema["properties"]["environment"]["properties"]))):
+        if found != set(usual):
+            yield f"{name} has {sorted(found)}, but docs/environment.md has {sorted(usual)}"
+    launcher = r"(?:OMPI|MPI|PMI|SLURM)_[A-Z_]+"
+    read, said = set(re.findall(f'"({launcher})"', sources)), set(re.findall(f"`({launcher})`", page))
+    if read != said:
+        yield f"the sources have {sorted(read)}, but docs/environment.md has {sorted(said)}"
+
+    values = {"DITTO_LIBRARY_PATH": "/", "DITTO_PART": "off", "DITTO_SPIN_US": "5",
+              "DITTO_TIMEOUT_MS": "90000", "DITTO_TUNING": "small_bytes=2K", "DITTO_WAIT": "default"}
+    printed = json.loads(run(program, ["--json"], **values).stdout)["environment"]
+    if printed != values or set(values) != set(usual):
+        yield f"with {values}, --json printed {printed}"
+    # One line on the standard error, and one in the description of the strategy.
+    wrong = run(program, [], **values, DITTO_TIMEOUT="5", DITTO_TEST_SHORT="yes")
+    sentence = "DITTO_TIMEOUT is not a variable of ditto; the nearest is DITTO_TIMEOUT_MS\n"
+    if wrong.stderr != f"ditto-info: {sentence}" or wrong.stdout.count(sentence) != 1:
+        yield f"with DITTO_TIMEOUT, {wrong.stderr!r} and {wrong.stdout!r}"
+    listed = dict(re.findall(r"^  (DITTO_\w+)\S*: .* \(default: (.*)\)$", wrong.stdout, re.M))
+    if listed != usual:
+        yield f"ditto-info lists {listed}, but docs/environment.md has {usual}"
+
+
 def main(program, schema_path):
     schema = json.load(open(schema_path))
     found = []
@@ -84,11 +122,9 @@ def main(program, schema_path):
         text = run(program, ["--placement", "--synthetic", "pack:1 [numa] core:8 pu:1", option, "1,1,2,1"])
         if text.stdout.count("replica ") != 1:
             found.append(f"{option} without --replicas printed {text.stdout!r}")
-    active = run(program, ["--json"], DITTO_WAIT="active")
-    if json.loads(active.stdout)["environment"].get("DITTO_WAIT") != "active":
-        found.append(f"--json with DITTO_WAIT=active printed {active.stdout!r}")
+    found += differences_of_variables(program, schema)
     active = run(program, [], DITTO_WAIT="active")
-    for line in ("  environment: DITTO_WAIT=active", " spin for 10 s, then sleep"):
+    for line in ("  DITTO_WAIT=active: ", " spin for 10 s, then sleep"):
         if line not in active.stdout:
             found.append(f"with DITTO_WAIT=active, {line!r} is not in {active.stdout!r}")
     lazy = run(program, [], DITTO_WAIT="lazy")
