@@ -141,6 +141,12 @@ def write_types(page, entry, types):
                 page.append("\\&")
 
 
+def beginning(name, section, brief, version, date):
+    """The first lines of a page. Words are not divided, because most long ones are names."""
+    return [f'.TH {name} {section} "{date}" "ditto {version}" "ditto"', ".nh", ".ad l",
+            ".SH NAME", f"{escape(name)} \\- {escape(brief)}"]
+
+
 def write_table(page, lines):
     """Writes each row of a table in Markdown as an item, whose name is the first column."""
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -168,8 +174,7 @@ def write_markdown(page, text):
 def environment_page(version, date):
     """The page docs/environment.md."""
     title, text = (ROOT / "docs" / "environment.md").read_text().split("\n", 1)
-    page = [f'.TH ditto-environment 7 "{date}" "ditto {version}" "ditto"',
-            ".SH NAME", f"ditto\\-environment \\- {escape(title[2:].lower())}", ".SH DESCRIPTION"]
+    page = [*beginning("ditto-environment", 7, title[2:].lower(), version, date), ".SH DESCRIPTION"]
     write_markdown(page, text)
     page += [".SH SEE ALSO", ".BR ditto (7),", ".BR ditto\\-info (1)"]
     return "\n".join(line for line in page if line) + "\n"
@@ -179,8 +184,7 @@ def overview(headers, version, date):
     """What ditto.h says, the functions of each header, and END_OF_OVERVIEW."""
     whole = doxygen_xml.Header("ditto.h")
     doxygen_xml.read_comments(whole, (ROOT / "include" / "ditto.h").read_text())
-    page = [f'.TH ditto 7 "{date}" "ditto {version}" "ditto"',
-            ".SH NAME", f"ditto \\- {escape(whole.brief.rstrip('.'))}",
+    page = [*beginning("ditto", 7, whole.brief.rstrip("."), version, date),
             ".SH SYNOPSIS", ".B #include <ditto.h>", ".SH DESCRIPTION"]
     write_blocks(page, whole.intro)
     page.append(".SH FUNCTIONS")
@@ -210,8 +214,7 @@ def man_page(entry, header, types, known, version, date):
     brief = brief[:1].lower() + brief[1:] if not brief[:2].isupper() else brief
     library = LIBRARIES.get(header.path, "ditto")
     include = header.path if header.path in LIBRARIES else "ditto.h"
-    page = [f'.TH {entry.name} 3 "{date}" "ditto {version}" "ditto"',
-            ".SH NAME", f"{escape(entry.name)} \\- {escape(brief)}",
+    page = [*beginning(entry.name, 3, brief, version, date),
             ".SH SYNOPSIS", ".nf", f"\\fB#include <{escape(include)}>\\fP", ".PP"]
     page += [f"\\fB{escape(line)}\\fP" for line in declaration_lines(entry)]
     page += [".fi", ".PP", f"Link with the flags of \\fBpkg\\-config \\-\\-libs {escape(library)}\\fP.",
