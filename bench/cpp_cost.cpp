@@ -2,6 +2,8 @@
 //     build/bench/cpp-cost [REPLICAS]
 // The two take turns, each with batches of calls that differ in nothing else. The figures are medians of the
 // quotients of neighbouring batches. The bound is 1.
+#include "../examples/command_line.h"
+
 #include <ditto.hpp>
 
 #include <chrono>
@@ -68,8 +70,17 @@ void measure(ditto::replica self)
 
 int main(int argc, char **argv)
 {
+    static const command_row rows[] = {
+        { nullptr, "REPLICAS", "how many replicas make the calls: 1 to 1024, or 2" },
+        {},
+    };
+    command_line line = command_line_of("[REPLICAS]", "Measures what the C++ face costs over the C calls.",
+                                        rows, argc, argv);
+    std::uint32_t replicas = 2;
+    while (command_next(&line) >= 0)
+        replicas = static_cast<std::uint32_t>(command_number(&line, 1, DITTO_MAX_REPLICAS));
     try {
-        ditto::strategy strategy(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2u);
+        ditto::strategy strategy(replicas);
         strategy.run(measure);
         double quotient[101];
         ditto_replica_fn nothing = [](ditto_replica *, void *) { return DITTO_OK; };

@@ -1,7 +1,7 @@
 /* bench/hosts_mpi.c - all-reduce over several hosts, beside MPI and beside a bound.
  *
- *     mpirun -np H build/bench/hosts-openmpi [--csv] [BYTES...]
- *     mpiexec -n H build/bench/hosts-mpich [--csv] [BYTES...]
+ *     mpirun -np H build/bench/hosts-openmpi [BYTES ...] [--csv]
+ *     mpiexec -n H build/bench/hosts-mpich [BYTES ...] [--csv]
  *
  * Each process is a host of one replica. The contenders take turns, each with a batch of repetitions on data
  * that it has rewritten before each repetition, and the figures are medians over the batches:
@@ -9,6 +9,8 @@
  *   MPI    MPI_Allreduce of the same processes
  *   bound  for two hosts: each sends half of its elements to the other, adds its own half to what has come,
  *          and sends the sums back, with MPI_Isend and MPI_Irecv */
+#include "../examples/command_line.h"
+
 #include <ditto.h>
 #include <ditto/mpi.h>
 
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCHES = 15, MOST_REPS = 2000 };
+enum { BATCHES = 15, MOST_REPS = 2000, MOST_SIZES = 64 };
 #define MOST_BYTES    ((size_t)64 << 20)
 #define BATCH_SECONDS 0.05
 
@@ -133,16 +135,14 @@ static ditto_status measure(struct bench *b, size_t bytes, bool csv)
     return DITTO_OK;
 }
 
-/* The command line: words from `first` on are sizes. */
-struct words {
+struct request {
     bool csv;
-    int first, count;
-    char **word;
+    size_t bytes[MOST_SIZES];
+    int sizes;
 };
 
 static ditto_status bench(ditto_replica *self, void *argument)
 {
-    static const size_t sizes[] = { 8, 256, 4096, 32768, 262144, 1 << 20, 8 << 20, MOST_BYTES };
     struct bench b = { .self = self };
     void *memory;
     MPI_Comm_rank(MPI_COMM_WORLD, &b.host);
@@ -151,15 +151,13 @@ static ditto_status bench(ditto_replica *self, void *argument)
     b.src = memset(memory, 0, 3 * MOST_BYTES);
     b.dst = b.src + MOST_BYTES / sizeof(float);
     b.incoming = b.dst + MOST_BYTES / sizeof(float);
-    const struct words *w = argument;
-    for (int i = w->first; i < w->count; i++)
-        DITTO_TRY(measure(&b, strtoul(w->word[i], NULL, 10), w->csv));
-    for (size_t i = 0; w->first == w->count && i < sizeof sizes / sizeof sizes[0]; i++)
-        DITTO_TRY(measure(&b, sizes[i], w->csv));
+    const struct request *request = argument;
+    for (int i = 0; i < request->sizes; i++)
+        DITTO_TRY(measure(&b, request->bytes[i], request->csv));
     return ditto_free(self, memory);
 }
 
-static ditto_status run(struct words *words)
+static ditto_status run(struct request *request)
 {
     ditto_cluster *cluster;
     ditto_strategy *strategy;
@@ -168,16 +166,31 @@ static ditto_status run(struct words *words)
     options.cluster = cluster;
     options.num_replicas = 1;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
-    DITTO_TRY(ditto_strategy_run(strategy, bench, words));
+    DITTO_TRY(ditto_strategy_run(strategy, bench, request));
     DITTO_TRY(ditto_strategy_destroy(strategy));
     return ditto_cluster_destroy(cluster);
 }
 
 int main(int argc, char **argv)
 {
+    enum { CSV, BYTES };
+    static const struct command_row rows[] = {
+        [CSV] = { "--csv", NULL, "print hosts,number,bytes,ditto,MPI,bound, in microseconds" },
+        [BYTES] = { NULL, "BYTES...", "sizes: 4 to 67108864, or eight of them" },
+        { 0 },
+    };
+    struct command_line line = command_line_of(
+        "[BYTES ...] [--csv]", "Measures an all-reduce over several hosts, beside MPI.", rows, argc, argv);
+    struct request request = { .bytes = { 8, 256, 4096, 32768, 262144, 1 << 20, 8 << 20, MOST_BYTES } };
+    for (int row; (row = command_next(&line)) >= 0;)
+        if (row == CSV)
+            request.csv = true;
+        else if (request.sizes < MOST_SIZES)
+            request.bytes[request.sizes++] = command_number(&line, sizeof(float), MOST_BYTES);
+        else
+            command_refuse(&line, "%s is one size too many: there are at most %d", line.value, MOST_SIZES);
+    request.sizes = request.sizes > 0 ? request.sizes : 8;
     int level;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    struct words words = { .csv = argc > 1 && strcmp(argv[1], "--csv") == 0, .count = argc, .word = argv };
-    words.first = words.csv ? 2 : 1;
-    return ditto_mpi_end(run(&words));
+    return ditto_mpi_end(run(&request));
 }

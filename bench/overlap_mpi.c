@@ -1,7 +1,7 @@
 /* bench/overlap_mpi.c - how much of an all-reduce over several hosts is hidden behind computing.
  *
- *     mpirun -np H build/bench/overlap-openmpi [--replica] [BYTES...]
- *     mpiexec -n H build/bench/overlap-mpich [--replica] [BYTES...]
+ *     mpirun -np H build/bench/overlap-openmpi [BYTES ...] [--replica]
+ *     mpiexec -n H build/bench/overlap-mpich [BYTES ...] [--replica]
  *
  * Each process is a host of one replica. Its caller only waits (DITTO_CALLER_WAITS), or is the replica
  * (--replica). Three kinds of steps take turns, on data that is rewritten before each step:
@@ -10,6 +10,8 @@
  *               hosts share cores
  *   both        ditto_all_reduce_start, the same arithmetic, ditto_wait
  * `hidden` is how much of the shorter one of the first two does not show in the third. */
+#include "../examples/command_line.h"
+
 #include <ditto.h>
 #include <ditto/mpi.h>
 
@@ -19,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { STEPS = 31 };
+enum { STEPS = 31, MOST_SIZES = 64 };
 #define MOST_BYTES ((size_t)64 << 20)
 
 enum kind { ALL_REDUCE, COMPUTING, BOTH, KINDS };
@@ -121,32 +123,26 @@ static ditto_status measure(struct bench *b, size_t bytes)
     return DITTO_OK;
 }
 
-/* The command line: words from `first` on are sizes. */
-struct words {
-    int first, count;
-    char **word;
+struct request {
+    bool replica;
+    size_t bytes[MOST_SIZES];
+    int sizes;
 };
 
 static ditto_status bench(ditto_replica *self, void *argument)
 {
-    static const size_t sizes[] = { 4096, 262144, 1 << 20, 8 << 20 };
-    struct words *words = argument;
+    const struct request *request = argument;
     struct bench b = { .self = self };
     void *memory;
     DITTO_TRY(ditto_alloc(self, 2 * MOST_BYTES, 64, &memory));
     b.src = memory;
     b.dst = b.src + MOST_BYTES / sizeof(float);
-    int given = words->count - words->first;
-    for (int i = 0; i < (given > 0 ? given : (int)(sizeof sizes / sizeof sizes[0])); i++) {
-        size_t bytes = given > 0 ? strtoull(words->word[words->first + i], NULL, 10) : sizes[i];
-        if (bytes < sizeof(float) || bytes > MOST_BYTES)
-            return ditto_fail(self, 1, "%zu bytes: give 4 to %zu", bytes, MOST_BYTES);
-        DITTO_TRY(measure(&b, bytes));
-    }
+    for (int i = 0; i < request->sizes; i++)
+        DITTO_TRY(measure(&b, request->bytes[i]));
     return ditto_free(self, memory);
 }
 
-static ditto_status run(struct words *words, ditto_caller caller)
+static ditto_status run(struct request *request)
 {
     ditto_cluster *cluster;
     ditto_strategy *strategy;
@@ -154,9 +150,9 @@ static ditto_status run(struct words *words, ditto_caller caller)
     DITTO_TRY(ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster));
     options.cluster = cluster;
     options.num_replicas = 1;
-    options.caller = caller;
+    options.caller = request->replica ? DITTO_CALLER_IS_REPLICA_0 : DITTO_CALLER_WAITS;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
-    ditto_status status = ditto_strategy_run(strategy, bench, words);
+    ditto_status status = ditto_strategy_run(strategy, bench, request);
     DITTO_TRY(ditto_strategy_destroy(strategy));
     DITTO_TRY(ditto_cluster_destroy(cluster));
     return status;
@@ -164,10 +160,26 @@ static ditto_status run(struct words *words, ditto_caller caller)
 
 int main(int argc, char **argv)
 {
+    enum { REPLICA, BYTES };
+    static const struct command_row rows[] = {
+        [REPLICA] = { "--replica", NULL, "the caller is a replica, and not only waiting" },
+        [BYTES] = { NULL, "BYTES...", "sizes: 4 to 67108864, or 4096, 262144, 1048576 and 8388608" },
+        { 0 },
+    };
+    struct command_line line = command_line_of(
+        "[BYTES ...] [--replica]", "Measures how much of an all-reduce is hidden behind computing.", rows,
+        argc, argv);
+    struct request request = { .bytes = { 4096, 262144, 1 << 20, 8 << 20 } };
+    for (int row; (row = command_next(&line)) >= 0;)
+        if (row == REPLICA)
+            request.replica = true;
+        else if (request.sizes < MOST_SIZES)
+            request.bytes[request.sizes++] = command_number(&line, sizeof(float), MOST_BYTES);
+        else
+            command_refuse(&line, "%s is one size too many: there are at most %d", line.value, MOST_SIZES);
+    request.sizes = request.sizes > 0 ? request.sizes : 4;
     int level;
-    bool replica = argc > 1 && strcmp(argv[1], "--replica") == 0;
-    struct words words = { replica ? 2 : 1, argc, argv };
     if (MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return 1;
-    return ditto_mpi_end(run(&words, replica ? DITTO_CALLER_IS_REPLICA_0 : DITTO_CALLER_WAITS));
+    return ditto_mpi_end(run(&request));
 }

@@ -1,5 +1,6 @@
 /* bench/request.c - reads the command line, see request.h. */
 #include "request.h"
+#include "../examples/command_line.h"
 #include "perf_control.h"
 #include "rounds.h"
 
@@ -8,127 +9,167 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void usage(const char *reason, const char *word)
+/* -- the words -- */
+
+/* The first rows of the table are the kinds of work, which have the numbers of enum bench_kind. */
+enum {
+    MACHINE = BENCH_KINDS,
+    HEADING,
+    REPLICAS,
+    BYTES,
+    DTYPE,
+    OP,
+    IN_PLACE,
+    TURNS,
+    SKEW,
+    LOAD,
+    DEVICES,
+    PEERS,
+    CSV,
+    FORMS,
+    SAMPLES,
+    COUNTERS,
+    PERF_CONTROL,
+    PATIENCE,
+    END
+};
+
+static struct command_row rows[END + 1] = {
+    [BENCH_BARRIER].help = "all replicas wait for each other",
+    [BENCH_RUN].help = "a run of an empty function",
+    [BENCH_ALL_REDUCE].help = "all get the sum of what all have",
+    [BENCH_ALL_GATHER].help = "all get what each has",
+    [BENCH_BROADCAST].help = "all get what one has",
+    [BENCH_REDUCE_SCATTER].help = "each gets a part of the sum",
+    [BENCH_REDUCE].help = "one gets the sum of what all have",
+    [BENCH_LIST].help = "one all-reduce of 100 tensors",
+    [BENCH_ASYNC].help = "an all-reduce that is started and then waited for",
+    [BENCH_SKEW].help = "an all-reduce to which one replica comes late",
+    [BENCH_WAIT].help = "ways to wait for a late replica, after 300 us of work",
+    [BENCH_PARALLEL_FOR].help = "a loop on the PUs of one replica",
+    [BENCH_CG].help = "an iteration of conjugate gradients",
+    [BENCH_TRAIN].help = "a step of training a network",
+    [BENCH_CREATE].help = "a strategy is created and destroyed",
+    [BENCH_REST].help = "the CPU time of a strategy that does nothing",
+    [BENCH_RUN_VALUES].help = "a run with arguments and results",
+    [BENCH_REDUCE_VALUES].help = "the values of a run are added up",
+    [BENCH_MERGE_CALL].help = "a merge call of an empty function",
+    [BENCH_EXCHANGE].help = "both neighbours on a ring get a row",
+    [BENCH_DOT].help = "dot products with the same bits for all numbers of replicas",
+    [BENCH_TRACE].help = "an all-reduce while the strategy is traced",
+    [BENCH_ASSIGN].help = "adding to variables",
+    [BENCH_APPLY].help = "steps of optimizers",
+    [BENCH_CHECKPOINT].help = "saving and restoring 1 GiB",
+    [BENCH_QUEUE].help = "the queue alone",
+    [BENCH_FUNCTIONS].help = "functions and updates of workers that do not wait",
+    [BENCH_INPUT].help = "reading files, and input while replicas compute",
+    [MACHINE] = { "machine", NULL, "describes the machine, and measures nothing" },
+    [HEADING] = { NULL, NULL, "Options" },
+    [REPLICAS] = { "--replicas", "N", "the number of replicas: 1 to 1024, or 2" },
+    [BYTES] = { "--bytes", "SIZES",
+                "like 8,4K,1M or 8..128M: the message; of all-gather the whole output, of reduce-scatter a "
+                "whole input, of list all tensors together, of parallel-for the array" },
+    [DTYPE] = { "--dtype", "DTYPE", "of collectives: f16, bf16, f32 and so on, or f32" },
+    [OP] = { "--op", "OP", "of reductions: SUM, MAX and so on, or SUM" },
+    [IN_PLACE] = { "--in-place", NULL, "of collectives: the output is the input's buffer" },
+    [TURNS] = { "--turns", NULL, "of broadcast and reduce: each replica in turn is the root" },
+    [SKEW] = { "--skew", "US", "of skew and wait: how late a replica is, like 0,20,200" },
+    [LOAD] = { "--load", "N", "of wait: the busy processes on each PU, 0 to 8" },
+    [DEVICES] = { "--devices", "N", "of parallel-for: the number of PUs, 1 to 1024" },
+    [PEERS] = { "--peers", NULL, "measure MPI, gloo and others, too, if they are built" },
+    [CSV] = { "--csv", NULL, "print CSV" },
+    [FORMS] = { "--forms", NULL, "CSV with a row for each form of the bound that came near" },
+    [SAMPLES] = { "--samples", NULL, "CSV with the times of all batches" },
+    [COUNTERS] = { "--counters", "[EVENTS]",
+                   "what each thread counts in one operation, like cycles,page-faults" },
+    [PERF_CONTROL] = { "--perf-control", "PIPES",
+                       "the pipes of `perf stat --control`, CTL or CTL,ACK: perf counts only ditto's "
+                       "batches" },
+    [PATIENCE] = { "--patience", "SECONDS",
+                   "how long a row waits for another mode of the machine: 0 to 3600, or 60" },
+};
+
+static struct command_line line;
+
+/* Ends the program, because `word` has a fault. */
+static void refuse(const char *word, const char *fault)
 {
-    if (reason != NULL)
-        fprintf(stderr, "ditto-bench: %s: %s\n", word, reason);
-    fprintf(stderr, "usage: ditto-bench machine");
-    for (int i = 0; i < BENCH_KINDS; i++)
-        fprintf(stderr, "|%s", bench_facts[i].name);
-    fprintf(
-        stderr,
-        "\n"
-        "           [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] [--op SUM] [--in-place]\n"
-        "           [--skew 0,20,200 (us; of skew and wait)] [--load N (of wait: busy processes on each "
-        "PU)]\n"
-        "           [--devices N (of parallel-for)] [--peers] [--csv]\n"
-        "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
-        "           [--patience SECONDS (how long a row waits for another mode of the machine; 60)]\n"
-        "           [--forms (CSV with a row for every form of the bound that came near)]\n"
-        "           [--samples (CSV with the times of all batches)]\n"
-        "           [--counters [EVENT,EVENT,...] (what each replica's thread counted for one operation)]\n"
-        "           [--perf-control CTL[,ACK] (pipes of `perf stat --control`: only ditto's batches are "
-        "counted)]\n"
-        "bytes: of all-reduce, reduce, broadcast the message; of reduce-scatter a replica's whole input, of\n"
-        "all-gather its whole output; of list all tensors together; of parallel-for the array\n");
-    exit(2);
+    command_refuse(&line, "%s %s", word, fault);
 }
 
 /* -- values -- */
 
-static size_t parse_size(const char **text)
+#define SIZES_ALLOWED "sizes of at most 4G, like 8,4K,1M or 8..128M"
+#define SKEWS_ALLOWED "at most 8 numbers of microseconds from 0 to 1000000, like 0,20,200"
+
+/* Reads a number that may be followed by K, M or G, and moves the text behind it. */
+static size_t parse_size(const char **text, size_t most, const char *allowed)
 {
     char *end;
-    size_t size = strtoull(*text, &end, 10);
+    unsigned long long size = strtoull(*text, &end, 10);
     int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (end == *text)
-        usage("is no size", *text);
+    if (**text < '0' || **text > '9' || size > most >> shift)
+        command_refuse_value(&line, allowed);
     *text = end + (shift != 0);
-    return size << shift;
+    return (size_t)size << shift;
+}
+
+static void add_size(struct request *r, size_t bytes)
+{
+    if (r->sizes == MOST_SIZES)
+        command_refuse_value(&line, "a list of at most 32 sizes");
+    r->bytes[r->sizes++] = bytes;
 }
 
 static void parse_sizes(struct request *r, const char *text)
 {
+    size_t most = (size_t)1 << 32;
     r->sizes = 0;
-    while (*text != '\0' && r->sizes < MOST_SIZES) {
-        size_t size = parse_size(&text);
-        r->bytes[r->sizes++] = size;
+    do {
+        size_t size = parse_size(&text, most, SIZES_ALLOWED);
+        add_size(r, size);
         if (strncmp(text, "..", 2) == 0) {
             text += 2;
-            size_t last = parse_size(&text);
-            while (r->sizes < MOST_SIZES && size != 0 && (size *= 4) <= last)
-                r->bytes[r->sizes++] = size;
+            size_t last = parse_size(&text, most, SIZES_ALLOWED);
+            while (size != 0 && (size *= 4) <= last)
+                add_size(r, size);
             /* The end of the range is always measured. */
-            if (r->bytes[r->sizes - 1] < last && r->sizes < MOST_SIZES)
-                r->bytes[r->sizes++] = last;
+            if (r->bytes[r->sizes - 1] < last)
+                add_size(r, last);
         }
         if (*text != ',' && *text != '\0')
-            usage("is no list of sizes", text);
-        text += *text == ',';
-    }
+            command_refuse_value(&line, SIZES_ALLOWED);
+    } while (*text++ == ',');
 }
 
 static void parse_skews(struct request *r, const char *text)
 {
     r->skews = 0;
-    while (*text != '\0' && r->skews < MOST_SKEWS) {
-        size_t us = parse_size(&text);
-        if (us > 1000000 || (*text != ',' && *text != '\0'))
-            usage("is no list of microseconds", text);
+    do {
+        size_t us = parse_size(&text, 1000000, SKEWS_ALLOWED);
+        if (r->skews == MOST_SKEWS || (*text != ',' && *text != '\0'))
+            command_refuse_value(&line, SKEWS_ALLOWED);
         r->skew_us[r->skews++] = (uint32_t)us;
-        text += *text == ',';
-    }
+    } while (*text++ == ',');
 }
 
-static uint32_t parse_count(const char *value)
+static ditto_dtype parse_dtype(void)
 {
-    int count = atoi(value);
-    if (count < 1 || count > WORK_MOST_REPLICAS)
-        usage("is no number from 1 to 1024", value);
-    return (uint32_t)count;
+#define DTYPE_NAME(name, number, bytes, text)   text,
+#define DTYPE_NUMBER(name, number, bytes, text) name,
+    static const char *const names[] = { DITTO_DTYPE_LIST(DTYPE_NAME) NULL };
+    static const ditto_dtype dtypes[] = { DITTO_DTYPE_LIST(DTYPE_NUMBER) };
+#undef DTYPE_NAME
+#undef DTYPE_NUMBER
+    return dtypes[command_choice(&line, names)];
 }
 
-/* Reads a number that may be 0. */
-static uint32_t parse_number(const char *value, unsigned long most, const char *reason)
+static ditto_op parse_op(void)
 {
-    char *end;
-    unsigned long number = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end != '\0' || number > most)
-        usage(reason, value);
-    return (uint32_t)number;
-}
-
-static ditto_dtype parse_dtype(const char *value)
-{
-#define SAME_DTYPE(name, number, bytes, text) \
-    if (strcmp(value, text) == 0)             \
-        return name;
-    DITTO_DTYPE_LIST(SAME_DTYPE)
-#undef SAME_DTYPE
-    usage("is no dtype", value);
-    return DITTO_F32;
-}
-
-static ditto_op parse_op(const char *value)
-{
+    const char *names[DITTO_XOR - DITTO_SUM + 2] = { NULL };
     for (int op = DITTO_SUM; op <= DITTO_XOR; op++)
-        if (strcmp(value, ditto_op_name((ditto_op)op)) == 0)
-            return (ditto_op)op;
-    usage("is no operator", value);
-    return DITTO_SUM;
-}
-
-static void parse_name(struct request *r, const char *word)
-{
-    r->kind = BENCH_KINDS;
-    r->machine = strcmp(word, "machine") == 0;
-    for (int i = 0; i < BENCH_KINDS; i++)
-        if (strcmp(word, bench_facts[i].name) == 0)
-            r->kind = (enum bench_kind)i;
-    if (r->machine)
-        r->kind = BENCH_BARRIER;
-    if (r->kind == BENCH_KINDS)
-        usage("is not measured", word);
+        names[op - DITTO_SUM] = ditto_op_name((ditto_op)op);
+    return (ditto_op)(DITTO_SUM + command_choice(&line, names));
 }
 
 /* -- checks -- */
@@ -145,19 +186,16 @@ static void check_size(const struct request *r, size_t bytes)
     if (parts)
         unit = (bytes >= (size_t)r->replicas * 64 ? 64 : unit) * r->replicas;
     if (bytes % unit != 0)
-        usage(parts ? "such sizes are multiples of replicas x 64, or small ones of replicas x element"
-                    : "sizes are whole elements and multiples of 4",
-              text);
+        refuse(text, parts ? "is no multiple of replicas x 64, or, if it is small, of replicas x element"
+                           : "is no multiple of 4 and of an element");
     if (facts->collective && bytes == 0)
-        usage("a message has bytes", text);
+        refuse(text, "is no message");
     if (r->kind == BENCH_CG && (bytes == 0 || bytes % 8192 != 0))
-        usage("vectors are multiples of 8K, a plane of the grid", text);
+        refuse(text, "is no multiple of 8K, a plane of the grid");
     if (r->kind == BENCH_TRAIN && (bytes < 1024 || bytes % 64 != 0))
-        usage("gradients have at least 1K, and a multiple of 64", text);
+        refuse(text, "is no multiple of 64 from 1K on, as gradients are");
     if (r->kind == BENCH_LIST && bytes < (size_t)WORK_TENSORS * 64)
-        usage("a list of 100 tensors has at least 6400 bytes", text);
-    if (bytes > (size_t)1 << 32)
-        usage("sizes end at 4G", text);
+        refuse(text, "is below 6400, the least for a list of 100 tensors");
 }
 
 static bool has_root(const struct bench_facts *facts)
@@ -165,72 +203,107 @@ static bool has_root(const struct bench_facts *facts)
     return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
 }
 
-/* The list may be missing. Returns the number of words that were used. */
-static int parse_counters(struct request *r, const char *value)
+static bool has_option(enum bench_kind kind, int option)
+{
+    const struct bench_facts *facts = &bench_facts[kind];
+    switch (option) {
+    case BYTES:
+        return facts->sizes != NULL;
+    case DTYPE:
+    case IN_PLACE:
+        return facts->collective;
+    case OP:
+        return facts->reduces;
+    case TURNS:
+        return has_root(facts);
+    case SKEW:
+        return kind == BENCH_SKEW || kind == BENCH_WAIT;
+    case LOAD:
+        return kind == BENCH_WAIT;
+    case DEVICES:
+        return kind == BENCH_PARALLEL_FOR;
+    case FORMS:
+    case SAMPLES:
+    case COUNTERS:
+    case PERF_CONTROL:
+    case PATIENCE:
+        return kind != BENCH_WAIT; /* its rows have no bound and no counters */
+    default:
+        return true;
+    }
+}
+
+static void take_option(struct request *r, int option)
 {
     char why[256];
-    bool has_list = value != NULL && strncmp(value, "--", 2) != 0;
-    r->counters = has_list ? value : "";
-    if (!counters_choose(r->counters, why, sizeof why))
-        usage(why, "--counters");
-    return has_list ? 2 : 1;
-}
-
-static void open_pipes(const char *paths)
-{
-    if (!perf_control_open(paths))
-        usage(strerror(errno), paths);
-}
-
-/* Reads one word, and its value if it has one. Returns the number of words that were used. */
-static int parse_word(struct request *r, const char *word, const char *value)
-{
-    const struct bench_facts *facts = &bench_facts[r->kind];
-    bool counts = r->kind != BENCH_WAIT; /* its rows have no bound and no counters */
-    if (strcmp(word, "--in-place") == 0 && facts->collective)
+    switch (option) {
+    case REPLICAS:
+    case DEVICES:
+        r->replicas = (uint32_t)command_number(&line, 1, WORK_MOST_REPLICAS);
+        break;
+    case BYTES:
+        parse_sizes(r, line.value);
+        break;
+    case DTYPE:
+        r->dtype = parse_dtype();
+        break;
+    case OP:
+        r->op = parse_op();
+        break;
+    case IN_PLACE:
         r->in_place = true;
-    else if (strcmp(word, "--turns") == 0 && has_root(facts))
+        break;
+    case TURNS:
         r->turns = true;
-    else if (strcmp(word, "--csv") == 0)
-        r->csv = true;
-    else if (strcmp(word, "--peers") == 0)
+        break;
+    case SKEW:
+        parse_skews(r, line.value);
+        break;
+    case LOAD:
+        r->load = (uint32_t)command_number(&line, 0, 8);
+        break;
+    case PEERS:
         r->peers = true;
-    else if (strcmp(word, "--forms") == 0 && counts)
+        break;
+    case CSV:
+        r->csv = true;
+        break;
+    case FORMS:
         r->forms = r->csv = true;
-    else if (strcmp(word, "--samples") == 0 && counts)
+        break;
+    case SAMPLES:
         r->samples = r->csv = true;
-    else if (strcmp(word, "--counters") == 0 && counts)
-        return parse_counters(r, value);
-    else if (value == NULL)
-        usage("is not an option of this bench, or lacks its value", word);
-    else if (strcmp(word, "--replicas") == 0 ||
-             (strcmp(word, "--devices") == 0 && r->kind == BENCH_PARALLEL_FOR))
-        return r->replicas = parse_count(value), 2;
-    else if (strcmp(word, "--bytes") == 0 && facts->sizes != NULL)
-        return parse_sizes(r, value), 2;
-    else if (strcmp(word, "--perf-control") == 0 && counts)
-        return open_pipes(value), 2;
-    else if (strcmp(word, "--patience") == 0 && counts)
-        return rounds_wait_at_most(parse_number(value, 3600, "is no number from 0 to 3600")), 2;
-    else if (strcmp(word, "--skew") == 0 && (r->kind == BENCH_SKEW || r->kind == BENCH_WAIT))
-        return parse_skews(r, value), 2;
-    else if (strcmp(word, "--load") == 0 && r->kind == BENCH_WAIT)
-        return r->load = parse_number(value, 8, "is no number from 0 to 8"), 2;
-    else if (strcmp(word, "--dtype") == 0 && facts->collective)
-        return r->dtype = parse_dtype(value), 2;
-    else if (strcmp(word, "--op") == 0 && facts->reduces)
-        return r->op = parse_op(value), 2;
-    else
-        usage("is not an option of this bench", word);
-    return 1;
+        break;
+    case COUNTERS:
+        r->counters = line.value != NULL ? line.value : "";
+        if (!counters_choose(r->counters, why, sizeof why))
+            refuse("--counters:", why);
+        break;
+    case PERF_CONTROL:
+        if (!perf_control_open(line.value))
+            command_refuse(&line, "--perf-control %s: %s", line.value, strerror(errno));
+        break;
+    case PATIENCE:
+        rounds_wait_at_most((double)command_number(&line, 0, 3600));
+        break;
+    }
 }
 
 struct request request_parse(int count, char **word)
 {
     struct request r = { .replicas = 2, .dtype = DITTO_F32, .op = DITTO_SUM, .sizes = 1, .skews = 1 };
-    if (count < 2)
-        usage(NULL, NULL);
-    parse_name(&r, word[1]);
+    for (int kind = 0; kind < BENCH_KINDS; kind++)
+        rows[kind].name = bench_facts[kind].name;
+    line = command_line_of(
+        "NAME [OPTION ...]",
+        "Measures one kind of work beside hand-written bounds and peers, and prints a row for each size. These "
+        "are the names:",
+        rows, count, word);
+    int name = command_next(&line);
+    if (name < 0 || name > MACHINE)
+        command_refuse(&line, "the first word must be the name of what to measure");
+    r.machine = name == MACHINE;
+    r.kind = r.machine ? BENCH_BARRIER : (enum bench_kind)name;
     if (bench_facts[r.kind].sizes != NULL)
         parse_sizes(&r, bench_facts[r.kind].sizes);
     if (r.kind == BENCH_WAIT)
@@ -239,8 +312,12 @@ struct request request_parse(int count, char **word)
         parse_skews(&r, "0,20,200");
     if (r.kind == BENCH_WAIT)
         parse_skews(&r, "0,20,50,150,200,1000");
-    for (int i = 2; i < count;)
-        i += parse_word(&r, word[i], i + 1 < count ? word[i + 1] : NULL);
+    for (int option; (option = command_next(&line)) >= 0; take_option(&r, option)) {
+        if (option <= MACHINE)
+            command_refuse(&line, "%s is one name too many", rows[option].name);
+        if (!has_option(r.kind, option))
+            command_refuse(&line, "%s is no option of %s", rows[option].name, rows[name].name);
+    }
     r.in_place |= bench_facts[r.kind].one_buffer;
     for (uint32_t i = 0; i < r.sizes; i++)
         check_size(&r, r.bytes[i]);

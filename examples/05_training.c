@@ -2,7 +2,8 @@
  * gradient of its rows, and the sum of all gradients is the gradient of the whole batch. train_digits.c is
  * a longer version with an optimizer, test rows, options, checkpoints and reports.
  *
- *     build/examples/05_training [REPLICAS] [DATA] */
+ *     build/examples/05_training [REPLICAS] [FILE] */
+#include "command_line.h"
 #include "lesson.h"
 #include "network.h"
 
@@ -97,10 +98,25 @@ static void train_epoch(ditto_strategy *strategy, struct training *t, ditto_data
 
 int main(int argc, char **argv)
 {
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    enum { REPLICAS, FILE_NAME };
+    static const struct command_row rows[] = {
+        [REPLICAS] = { NULL, "REPLICAS", "how many replicas learn: 1 to 1024, or one for each core" },
+        [FILE_NAME] = { NULL, "FILE", "the digits to learn from, or data/digits.csv of the examples" },
+        { 0 },
+    };
+    struct command_line line = command_line_of(
+        "[REPLICAS] [FILE]", "Lesson 5 of ditto: trains a network on handwritten digits.", rows, argc, argv);
+    const char *path = digits_path();
+    uint32_t replicas = 0;
+    for (int row; (row = command_next(&line)) >= 0;)
+        if (row == REPLICAS)
+            replicas = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);
+        else
+            path = line.value;
+    ditto_strategy *strategy = strategy_of(replicas);
     struct training t;
     create_variables(strategy, &t);
-    ditto_dataset *data = open_data(argc > 2 ? argv[2] : digits_path());
+    ditto_dataset *data = open_data(path);
     for (int epoch = 0; epoch < EPOCHS; epoch++)
         train_epoch(strategy, &t, data, epoch);
     check(ditto_dataset_destroy(data));

@@ -85,6 +85,7 @@ int main(int argc, char **argv)
     cpu_set_t before;
     struct work work = { .total = 0 };
     double ranks = 1;
+    uint32_t replicas = replicas_of(argc, argv);
 #ifdef USE_MPI
     int provided, size;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -100,7 +101,7 @@ int main(int argc, char **argv)
     work.cell = cell;
     double total_before = heat(cell, CELLS);
 
-    ditto_strategy *strategy = make_strategy(argc, argv); /* Its threads sleep between runs. */
+    ditto_strategy *strategy = strategy_of(replicas); /* Its threads sleep between runs. */
     for (int i = 0; i < 10; i++)
         check(ditto_strategy_run(strategy, add_share, &work));
     int restored = same_mask(&before);      /* A run restores the thread's CPU mask. */

@@ -4,6 +4,7 @@
  * residual are the same for each number of replicas.
  *
  *     build/examples/08_conjugate_gradients [REPLICAS ...] */
+#include "command_line.h"
 #include "launch.h"
 #include "lesson.h"
 
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIDE = 256, MOST_ITERATIONS = 2000 };
+enum { SIDE = 256, MOST_ITERATIONS = 2000, MOST_RUNS = 64 };
 
 struct problem {
     int iterations;
@@ -74,8 +75,6 @@ static ditto_status iterate(struct part *g, struct problem *problem)
 static ditto_status solve(ditto_replica *self, void *problem)
 {
     uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
-    if (replicas > SIDE)
-        return ditto_fail(self, 1, "%u replicas for %d rows", replicas, SIDE);
     size_t first = (size_t)SIDE * id / replicas * SIDE,
            count = (size_t)SIDE * (id + 1) / replicas * SIDE - first;
     void *memory; /* for four vectors and two rows, on this replica's NUMA node */
@@ -99,34 +98,47 @@ static ditto_status solve(ditto_replica *self, void *problem)
 }
 
 /* Solves the problem with a number of replicas, and prints a row of the table. */
-static struct problem solve_with(const char *replicas)
+static struct problem solve_with(uint32_t replicas)
 {
     static struct problem problem;
     memset(&problem, 0, sizeof problem);
-    ditto_strategy *strategy = make_strategy(2, (char *[]){ "", (char *)(uintptr_t)replicas });
+    ditto_strategy *strategy = strategy_of(replicas);
     double began = seconds();
     check(ditto_strategy_run(strategy, solve, &problem));
     double us = 1e6 * (seconds() - began) / problem.iterations;
     check(ditto_strategy_destroy(strategy));
     if (is_first_host())
-        printf("%8s  %10d  %.6e = %-22a  %14.1f\n", replicas, problem.iterations, problem.residual,
+        printf("%8u  %10d  %.6e = %-22a  %14.1f\n", replicas, problem.iterations, problem.residual,
                problem.residual, us);
     return problem;
 }
 
 int main(int argc, char **argv)
 {
-    const char *default_replicas[] = { "1", "2", "3", "8", NULL };
-    join_hosts(&argc,
-               &argv); /* 08_conjugate_gradients-openmpi and -mpich are this program on several hosts */
-    const char **replicas = argc > 1 ? (const char **)argv + 1 : default_replicas;
+    static const struct command_row rows[] = {
+        { NULL, "REPLICAS...", "how many replicas each run has: 1 to 256, or runs with 1, 2, 3 and 8" },
+        { 0 },
+    };
+    struct command_line line = command_line_of(
+        "[REPLICAS ...]", "Lesson 8 of ditto: conjugate gradients, with the same bits for each number.", rows,
+        argc, argv);
+    uint32_t replicas[MOST_RUNS] = { 1, 2, 3, 8 };
+    int runs = 0;
+    for (; command_next(&line) >= 0; runs++) {
+        if (runs == MOST_RUNS)
+            command_refuse(&line, "%s is one number too many: there are at most %d", line.value, MOST_RUNS);
+        replicas[runs] = (uint32_t)command_number(&line, 1, SIDE);
+    }
+    runs = runs > 0 ? runs : 4;
+    /* 08_conjugate_gradients-openmpi and -mpich are this program on several hosts. */
+    join_hosts(&argc, &argv);
     if (is_first_host())
         printf("replicas  iterations  residual = its bits                    us per iteration\n");
-    struct problem first = solve_with(*replicas);
-    while (*++replicas != NULL) {
-        struct problem next = solve_with(*replicas);
+    struct problem first = solve_with(replicas[0]);
+    for (int i = 1; i < runs; i++) {
+        struct problem next = solve_with(replicas[i]);
         if (next.iterations != first.iterations || next.residual != first.residual)
-            return printf("with %s replicas the result has other bits\n", *replicas), 1;
+            return printf("with %u replicas the result has other bits\n", replicas[i]), 1;
     }
     if (is_first_host())
         printf("the same bits for all\n");

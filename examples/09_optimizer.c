@@ -102,10 +102,10 @@ int main(int argc, char **argv)
     printf("%u replicas, %lld steps: off by at most %.2e\n", ditto_strategy_num_replicas(first.strategy),
            steps_of(&first), error_of(&first));
     check(ditto_checkpoint_save(first.strategy, path, NULL)); /* saves x, sgd/momentum/x, sgd/iterations */
-    char *other = ditto_strategy_num_replicas(first.strategy) == 3 ? "2" : "3";
+    uint32_t other = ditto_strategy_num_replicas(first.strategy) == 3 ? 2 : 3;
     destroy(&first);
 
-    struct model second = create(make_strategy(2, (char *[]){ argv[0], other }));
+    struct model second = create(strategy_of(other));
     check(ditto_checkpoint_restore(second.strategy, path, NULL, NULL));
     printf("restored on %u: off by at most %.2e\n", ditto_strategy_num_replicas(second.strategy),
            error_of(&second));

@@ -92,11 +92,11 @@ int main(int argc, char **argv)
     char folder[] = "/tmp/ditto-lesson-XXXXXX";
     static struct pass pass = { .most_steps = STEPS_BEFORE };
     ditto_input_options continued = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *strategy = make_strategy(argc, argv);
     if (mkdtemp(folder) == NULL)
         return 1;
     write_files(folder);
     ditto_dataset *data = open_data(folder);
-    ditto_strategy *strategy = make_strategy(argc, argv);
     check(ditto_strategy_iterate(strategy, data, NULL, &pass.iterator));
     check(ditto_strategy_run(strategy, take, &pass));
     check(ditto_iterator_save(pass.iterator, &state, &continued.state_bytes));
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     check(ditto_iterator_destroy(pass.iterator));
     check(ditto_strategy_destroy(strategy));
 
-    strategy = make_strategy(2, (char *[]){ argv[0], "3" });
+    strategy = strategy_of(3);
     continued.state = state;
     pass.most_steps = UINT64_MAX;
     check(ditto_strategy_iterate(strategy, data, &continued, &pass.iterator));

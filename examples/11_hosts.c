@@ -3,11 +3,12 @@
  *
  *     mpirun.openmpi --bind-to none -np 2 build/examples/11_hosts-openmpi [REPLICAS]
  *     mpiexec.mpich -np 2 build/examples/11_hosts-mpich [REPLICAS] */
+#include "command_line.h"
+
 #include <ditto.h>
 #include <ditto/mpi.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { COUNT = 100000 };
@@ -56,12 +57,22 @@ static ditto_status run_on(ditto_cluster *cluster, uint32_t num_replicas)
 
 int main(int argc, char **argv)
 {
+    static const struct command_row rows[] = {
+        { NULL, "REPLICAS", "how many replicas all hosts have together: 1 to 1024, or 8" },
+        { 0 },
+    };
+    struct command_line line = command_line_of(
+        "[REPLICAS]", "Lesson 11 of ditto: one strategy on all processes of mpirun, mpiexec or srun.", rows,
+        argc, argv);
+    uint32_t replicas = 8;
+    while (command_next(&line) >= 0)
+        replicas = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);
     int level;
     ditto_cluster *cluster = NULL;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     ditto_status status = ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster);
     if (status == DITTO_OK)
-        status = run_on(cluster, argc > 1 ? (uint32_t)atoi(argv[1]) : 8);
+        status = run_on(cluster, replicas);
     /* Without an error, the cluster is destroyed before MPI_Finalize, which ditto_mpi_end calls. */
     if (status == DITTO_OK)
         status = ditto_cluster_destroy(cluster);

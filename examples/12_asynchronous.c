@@ -1,8 +1,9 @@
-/* Lesson 12: workers that do not wait for each other. They learn the weights of words from the sums of random
- * documents. Common words occur in most documents and rare ones seldom, so each step touches a few rows of
- * the table. Worker 0 is slow, and the others execute the functions that it does not get to.
+/* Lesson 12: workers that do not wait for each other. Each replica is a worker. They learn the weights of
+ * words from the sums of random documents. Common words occur in most documents and rare ones seldom, so each
+ * step touches a few rows of the table. Worker 0 is slow, and the others execute the functions that it does
+ * not get to.
  *
- *     build/examples/12_asynchronous [WORKERS] */
+ *     build/examples/12_asynchronous [REPLICAS] */
 #include "lesson.h"
 
 #include <math.h>
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
     ditto_coordinator *coordinator;
     struct model model;
     uint64_t state;
-    options.num_replicas = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
+    options.num_replicas = replicas_of(argc, argv);
     cut.name = "weights";
     cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = SHARDS };
     check(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));

@@ -1,8 +1,8 @@
 /* examples/lesson.c - functions that the lessons share, see lesson.h. */
+#include "command_line.h"
 #include "launch.h"
 #include "lesson.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 void check(ditto_status status)
@@ -12,15 +12,33 @@ void check(ditto_status status)
     leave_after_error(status);
 }
 
-ditto_strategy *make_strategy(int argc, char **argv)
+uint32_t replicas_of(int argc, char **argv)
+{
+    static const struct command_row rows[] = {
+        { NULL, "REPLICAS", "how many replicas the strategy has: 1 to 1024, or one for each core" },
+        { 0 },
+    };
+    struct command_line line = command_line_of(
+        "[REPLICAS]", "A lesson of ditto. Its source file says what it shows.", rows, argc, argv);
+    uint32_t replicas = 0;
+    while (command_next(&line) >= 0)
+        replicas = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);
+    return replicas;
+}
+
+ditto_strategy *strategy_of(uint32_t replicas)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     options.cluster = hosts();
-    if (argc > 1)
-        options.num_replicas = ditto_cluster_share(hosts(), (uint32_t)strtoul(argv[1], NULL, 10));
+    options.num_replicas = ditto_cluster_share(hosts(), replicas);
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     return strategy;
+}
+
+ditto_strategy *make_strategy(int argc, char **argv)
+{
+    return strategy_of(replicas_of(argc, argv));
 }
 
 double seconds(void)

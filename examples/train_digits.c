@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "command_line.h"
 #include "launch.h"
 #include "network.h"
 
@@ -520,53 +521,61 @@ static struct metrics run_pass(struct training *t, ditto_dataset *data, ditto_re
 
 static struct options parse(int count, char **word)
 {
+    enum { REPLICAS, PER, EPOCHS, BATCH, SEED, DATA, TRACE, CHECKPOINT, RESUME, SAVE_EVERY };
+    static const struct command_row rows[] = {
+        [REPLICAS] = { "--replicas", "N",
+                       "how many replicas learn, on all hosts: 1 to 1024, or as many as --per gives" },
+        [PER] = { "--per", "PART", "the part of the machine that a replica spans: core or node" },
+        [EPOCHS] = { "--epochs", "E", "how often the rows are learned: 1 to 100000, or 20" },
+        [BATCH] = { "--batch", "ROWS", "the rows of a step, for all replicas: 1 to 1438, or 32" },
+        [SEED] = { "--seed", "S", "begins other random numbers: 0 to 18446744073709551615, or 1" },
+        [DATA] = { "--data", "FILE", "the digits, or data/digits.csv of the examples" },
+        [TRACE] = { "--trace", "FILE", "write events to the file, for ui.perfetto.dev" },
+        [CHECKPOINT] = { "--checkpoint", "FOLDER", "save the training after each epoch" },
+        [RESUME] = { "--resume", NULL, "continue from the last checkpoint in the folder" },
+        [SAVE_EVERY] = { "--save-every", "B", "save it also after each B batches: 1 to 1000000000" },
+        { 0 },
+    };
+    static const char *const parts[] = { "core", "node", NULL };
+    struct command_line line = command_line_of("[OPTION ...]", "Trains a classifier on handwritten digits.",
+                                               rows, count, word);
     struct options o = { .epochs = 20, .batch = 32, .seed = 1, .data = digits_path() };
-    for (int i = 1; i < count; i += 2) {
-        if (strcmp(word[i], "--resume") == 0) {
+    for (int row; (row = command_next(&line)) >= 0;)
+        switch (row) {
+        case REPLICAS:
+            o.replicas = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);
+            break;
+        case PER:
+            o.per = command_choice(&line, parts) == 0 ? DITTO_SPAN_CORE : DITTO_SPAN_NUMA_NODE;
+            break;
+        case EPOCHS:
+            o.epochs = (int)command_number(&line, 1, 100000);
+            break;
+        case BATCH:
+            o.batch = command_number(&line, 1, TRAINING_ROWS);
+            break;
+        case SEED:
+            o.seed = command_number(&line, 0, UINT64_MAX);
+            break;
+        case DATA:
+            o.data = line.value;
+            break;
+        case TRACE:
+            o.trace = line.value;
+            break;
+        case CHECKPOINT:
+            o.checkpoint = line.value;
+            break;
+        case RESUME:
             o.resume = true;
-            i--; /* this option has no value */
-            continue;
+            break;
+        case SAVE_EVERY:
+            o.save_every = command_number(&line, 1, 1000000000);
+            break;
         }
-        const char *value = i + 1 < count ? word[i + 1] : "";
-        char *end = NULL;
-        unsigned long long number = strtoull(value, &end, 10);
-        bool is_number = *value != '\0' && *value != '-' && *end == '\0';
-        if (strcmp(word[i], "--data") == 0 && *value != '\0')
-            o.data = value;
-        else if (strcmp(word[i], "--replicas") == 0 && is_number && number >= 1 &&
-                 number <= DITTO_MAX_REPLICAS)
-            o.replicas = (uint32_t)number;
-        else if (strcmp(word[i], "--per") == 0 && strcmp(value, "core") == 0)
-            o.per = DITTO_SPAN_CORE;
-        else if (strcmp(word[i], "--per") == 0 && strcmp(value, "node") == 0)
-            o.per = DITTO_SPAN_NUMA_NODE;
-        else if (strcmp(word[i], "--epochs") == 0 && is_number && number >= 1 && number <= 100000)
-            o.epochs = (int)number;
-        else if (strcmp(word[i], "--batch") == 0 && is_number && number >= 1 && number <= TRAINING_ROWS)
-            o.batch = number;
-        else if (strcmp(word[i], "--seed") == 0 && is_number)
-            o.seed = number;
-        else if (strcmp(word[i], "--trace") == 0 && *value != '\0')
-            o.trace = value;
-        else if (strcmp(word[i], "--checkpoint") == 0 && *value != '\0')
-            o.checkpoint = value;
-        else if (strcmp(word[i], "--save-every") == 0 && is_number && number >= 1)
-            o.save_every = number;
-        else {
-            fprintf(stderr,
-                    "usage: train_digits [--replicas 1..%d] [--per core|node] [--epochs 1..100000] [--batch "
-                    "1..%d] "
-                    "[--seed S] "
-                    "[--data digits.csv] [--trace events.json] [--checkpoint folder [--resume] [--save-every "
-                    "BATCHES]]\n",
-                    DITTO_MAX_REPLICAS, TRAINING_ROWS);
-            exit(2);
-        }
-    }
-    if ((o.resume || o.save_every != 0) && o.checkpoint == NULL) {
-        fprintf(stderr, "--resume, --save-every: in which folder? give --checkpoint folder\n");
-        exit(2);
-    }
+    if ((o.resume || o.save_every != 0) && o.checkpoint == NULL)
+        command_refuse(&line, "%s needs a folder: add --checkpoint FOLDER",
+                       o.resume ? "--resume" : "--save-every");
     return o;
 }
 
@@ -576,8 +585,8 @@ int main(int count, char **word)
     ditto_dataset *learn, *test;
     struct metrics m;
     double wall = 0, rows_trained = 0;
-    join_hosts(&count, &word);
     t.options = parse(count, word);
+    join_hosts(&count, &word);
     t.terminal = isatty(STDERR_FILENO) && is_first_host();
     t.strategy = create_strategy(&t.options);
     ditto_strategy_properties on = DITTO_STRATEGY_PROPERTIES_INIT;

@@ -11,10 +11,10 @@
  * a few words, and common words occur in nearly every step.
  *
  * One step is in step(). It is the same function for both strategies. Read the program from main upwards. */
+#include "command_line.h"
 #include "lesson.h"
 #include "words.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -368,71 +368,43 @@ static bool train_with(ditto_strategy_kind kind, const struct options *o, const 
 
 /* -- the command line -- */
 
-static void print_usage(FILE *to)
-{
-    fprintf(to,
-            "usage: train_words [--seconds S] [--replicas N] [--text FOLDER] [--csv] [--help]\n"
-            "  --seconds S     how long to train with each of the two strategies: 0.1 to 3600, or 10\n"
-            "  --replicas N    how many replicas each of them has: 1 to %d, or one for each core\n"
-            "  --text FOLDER   the folder of the pages (*.md) to learn from, or docs\n"
-            "  --csv           print strategy,seconds,loss,rows,rows_per_s after lines that begin with #\n"
-            "Replica 0 is slow: its steps take %d times as long, because it pauses.\n",
-            DITTO_MAX_REPLICAS, SLOW);
-}
-
-/* Ends the program. */
-static void refuse(const char *option, const char *value, const char *allowed)
-{
-    fprintf(stderr, "train_words: %s %s was asked for, but %s\n", option, value, allowed);
-    print_usage(stderr);
-    exit(2);
-}
-
-static double number_of(const char *value)
-{
-    char *end;
-    double number = strtod(value, &end);
-    return end != value && *end == '\0' ? number : NAN;
-}
-
 static struct options parse(int argc, char **argv)
 {
-    static const struct option known[] = {
-        { "seconds", required_argument, NULL, 's' }, { "replicas", required_argument, NULL, 'r' },
-        { "text", required_argument, NULL, 't' },    { "csv", no_argument, NULL, 'c' },
-        { "help", no_argument, NULL, 'h' },          { 0 }
+    enum { SECONDS, REPLICAS, TEXT, CSV };
+    static const struct command_row rows[] = {
+        [SECONDS] = { "--seconds", "S",
+                      "how long to train with each of the two strategies: 0.1 to 3600, or 10" },
+        [REPLICAS] = { "--replicas", "N",
+                       "how many replicas each of them has: 1 to 1024, or one for each core" },
+        [TEXT] = { "--text", "FOLDER", "the folder of the pages (*.md) to learn from, or docs" },
+        [CSV] = { "--csv", NULL,
+                  "print strategy,seconds,loss,rows,rows_per_s after lines that begin with #" },
+        { 0 },
     };
+    struct command_line line = command_line_of(
+        "[OPTION ...]",
+        "Learns vectors of words with workers that do not wait for each other, and with mirrored replicas. "
+        "Replica 0 is slow: its steps take 5 times as long, because it pauses.",
+        rows, argc, argv);
     struct options o = { .seconds = 10, .folder = "docs" };
-    int option;
-    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
-        double number = optarg != NULL ? number_of(optarg) : 0;
-        if (option == 's' && !(number >= 0.1 && number <= 3600))
-            refuse("--seconds", optarg, "it must be a number from 0.1 to 3600");
-        if (option == 'r' && !(number >= 1 && number <= DITTO_MAX_REPLICAS && number == floor(number)))
-            refuse("--replicas", optarg, "it must be a whole number of replicas that a strategy may have");
-        switch (option) {
-        case 's':
-            o.seconds = number;
+    char *end;
+    for (int row; (row = command_next(&line)) >= 0;)
+        switch (row) {
+        case SECONDS:
+            o.seconds = strtod(line.value, &end);
+            if (*end != '\0' || !(o.seconds >= 0.1 && o.seconds <= 3600)) /* also if it is no number */
+                command_refuse_value(&line, "a number from 0.1 to 3600");
             break;
-        case 'r':
-            o.replicas = (uint32_t)number;
+        case REPLICAS:
+            o.replicas = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);
             break;
-        case 't':
-            o.folder = optarg;
+        case TEXT:
+            o.folder = line.value;
             break;
-        case 'c':
+        case CSV:
             o.csv = true;
             break;
-        case 'h':
-            print_usage(stdout);
-            exit(0);
-        default:
-            print_usage(stderr);
-            exit(2); /* getopt_long has said what is wrong */
         }
-    }
-    if (optind < argc)
-        refuse("the word", argv[optind], "all options begin with --");
     return o;
 }
 

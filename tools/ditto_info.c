@@ -3,6 +3,7 @@
  * the system reports of its threads and pages. For a recorded or synthetic machine it prints the planned
  * placement. */
 #include "base/text/environment.h"
+#include "../examples/command_line.h"
 #include "survey.h"
 
 #include <stdio.h>
@@ -11,134 +12,152 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void usage(const char *problem)
-{
-    if (problem != NULL)
-        fprintf(stderr, "ditto-info: %s\n", problem);
-    fputs("usage: ditto-info [--json] [--measure] [machine] [placement]\n"
-          "  machine    --topology FILE.xml | --synthetic \"pack:2 [numa] core:4 pu:2\"   not this one\n"
-          "             --cpus LIST         only these PUs, as in taskset: 0-31,64\n"
-          "  placement  --replicas N        default: one per core, or fewer under a CPU quota;\n"
-          "                                 as many as --per gives; 1 with --shape or --stride\n"
-          "             --per pu|core|llc|node|package|machine\n"
-          "             --shape P,N,C,T     packages, NUMA nodes, cores, PUs that one replica spans\n"
-          "             --stride P,N,C,T\n"
-          "             --compact           fill a node before the next\n"
-          "             --no-smt            only the first PU of each core\n"
-          "             --no-helpers        leaders only\n"
-          "             --read FILE         a placement's text, as --placement prints it; - reads the input\n"
-          "  --placement  print the placement as text that ditto_placement_read takes, nothing else\n",
-          problem != NULL ? stderr : stdout);
-    exit(problem != NULL ? 2 : 0);
-}
+/* -- the command line -- */
 
-/* Reports a wrong word of the command line. */
-static void complain(const char *word, const char *problem)
-{
-    char text[256];
-    snprintf(text, sizeof text, "%s %s", word, problem);
-    usage(text);
-}
+enum {
+    JSON,
+    MEASURE,
+    PLACEMENT,
+    MACHINE, /* a heading */
+    TOPOLOGY,
+    SYNTHETIC,
+    CPUS,
+    REPLICAS_PLACED, /* a heading */
+    REPLICAS,
+    PER,
+    SHAPE,
+    STRIDE,
+    COMPACT,
+    NO_SMT,
+    NO_HELPERS,
+    READ,
+    NUM_ROWS
+};
 
-static ditto_span parse_per(const char *text)
+static const struct command_row rows[] = {
+    [JSON] = { "--json", NULL, "print JSON, as ditto-info.schema.json describes it" },
+    [MEASURE] = { "--measure", NULL, "measure what a cache line and a byte cost between PUs, too" },
+    [PLACEMENT] = { "--placement", NULL, "print only the placement, as text for ditto_placement_read" },
+    [MACHINE] = { NULL, NULL, "Another machine, or a part of this one" },
+    [TOPOLOGY] = { "--topology", "FILE.xml", "a machine that lstopo has recorded" },
+    [SYNTHETIC] = { "--synthetic", "TEXT", "a machine that hwloc makes up: \"pack:2 [numa] core:4 pu:2\"" },
+    [CPUS] = { "--cpus", "LIST", "only these PUs, as in taskset: 0-31,64" },
+    [REPLICAS_PLACED] = { NULL, NULL, "The placement of replicas" },
+    [REPLICAS] = { "--replicas", "N",
+                   "the number of replicas: 1 to 1024. Without it, as many as --per gives, 1 with --shape or "
+                   "--stride, or one for each core, and fewer under a CPU quota" },
+    [PER] = { "--per", "PART", "what a replica spans: pu, core, llc, node, package or machine" },
+    [SHAPE] = { "--shape", "P,N,C,T", "packages, NUMA nodes, cores and PUs that a replica spans" },
+    [STRIDE] = { "--stride", "P,N,C,T", "how far apart replicas are" },
+    [COMPACT] = { "--compact", NULL, "fill a NUMA node before the next one" },
+    [NO_SMT] = { "--no-smt", NULL, "only the first PU of each core" },
+    [NO_HELPERS] = { "--no-helpers", NULL, "no threads but the leaders of the replicas" },
+    [READ] = { "--read", "FILE", "a placement that --placement has printed; - is the standard input" },
+    { 0 },
+};
+
+/* Options that exclude others. Of each pair, one would have no effect. */
+static const struct {
+    int option;
+    uint32_t excluded; /* bits of rows */
+    const char *reason;
+} exclusions[] = {
+    { PLACEMENT, 1u << JSON | 1u << MEASURE | 1u << NO_HELPERS, "prints only the places" },
+    { TOPOLOGY, 1u << SYNTHETIC, "gives the machine" },
+    { MEASURE, 1u << TOPOLOGY | 1u << SYNTHETIC, "measures this machine" },
+    { NO_HELPERS, 1u << TOPOLOGY | 1u << SYNTHETIC,
+      "is for threads, which are created on this machine alone" },
+    { PER, 1u << SHAPE | 1u << STRIDE, "gives the shape" },
+    { READ, 1u << REPLICAS | 1u << PER | 1u << SHAPE | 1u << STRIDE | 1u << COMPACT | 1u << NO_SMT,
+      "gives the whole placement" },
+};
+
+static void refuse_excluded(const struct command_line *line, uint32_t given)
 {
-    static const char *const names[] = { "pu", "core", "llc", "node", "package", "machine" };
-    for (int i = 0; i < 6; i++)
-        if (strcmp(text, names[i]) == 0)
-            return (ditto_span)(DITTO_SPAN_PU + i);
-    usage("--per is pu, core, llc, node, package or machine");
-    return DITTO_SPAN_PU;
+    for (size_t i = 0; i < sizeof exclusions / sizeof exclusions[0]; i++)
+        for (int other = 0; other < NUM_ROWS; other++)
+            if ((given >> exclusions[i].option & 1) != 0 &&
+                ((given & exclusions[i].excluded) >> other & 1) != 0)
+                command_refuse(line, "%s %s: leave out %s", rows[exclusions[i].option].name,
+                               exclusions[i].reason, rows[other].name);
 }
 
 /* Reads a list like "1,1,8,2", and returns how many numbers it has. The library refuses a wrong number of
  * them. */
-static uint32_t parse_numbers(const char *text, int64_t numbers[8])
+static uint32_t parse_numbers(const struct command_line *line, int64_t numbers[8])
 {
     uint32_t count = 0;
+    const char *text = line->value;
     for (char *end; count < 8; text = end + 1) {
         numbers[count++] = strtoll(text, &end, 10);
         if (end == text || (*end != ',' && *end != '\0'))
-            usage("a shape or stride is written like 1,1,8,2");
+            break;
         if (*end == '\0')
             return count;
     }
-    usage("a shape or stride has four numbers");
-    return 0;
-}
-
-static uint32_t parse_replicas(const char *text)
-{
-    char *end;
-    unsigned long number = strtoul(text, &end, 10);
-    if (end == text || *end != '\0' || number < 1 || number > DITTO_MAX_REPLICAS)
-        usage("--replicas is a number from 1 to 1024");
-    return (uint32_t)number;
-}
-
-/* Reads an option that has no value. Returns false if the word is not such an option. */
-static bool take_flag(struct request *r, const char *word)
-{
-    if (strcmp(word, "--json") == 0)
-        r->json = true;
-    else if (strcmp(word, "--measure") == 0)
-        r->measure = true;
-    else if (strcmp(word, "--placement") == 0)
-        r->text_only = true;
-    else if (strcmp(word, "--compact") == 0)
-        r->placement.policy = DITTO_PLACEMENT_COMPACT;
-    else if (strcmp(word, "--no-smt") == 0)
-        r->placement.flags |= DITTO_PLACEMENT_NO_SMT;
-    else if (strcmp(word, "--no-helpers") == 0)
-        r->helpers = DITTO_SWITCH_OFF;
-    else
-        return false;
-    return true;
-}
-
-static bool chooses_places(const ditto_placement_options *o)
-{
-    return o->num_replicas != 0 || o->span != DITTO_SPAN_DEFAULT || o->shape != NULL || o->stride != NULL ||
-           o->policy != DITTO_PLACEMENT_DEFAULT || (o->flags & DITTO_PLACEMENT_NO_SMT) != 0;
+    command_refuse_value(line, "four numbers like 1,1,8,2");
 }
 
 static struct request parse(int count, char **word)
 {
+    static const char *const parts[] = { "pu", "core", "llc", "node", "package", "machine", NULL };
     static int64_t shape[8], stride[8];
     struct request r = { .topology = DITTO_TOPOLOGY_OPTIONS_INIT, .placement = DITTO_PLACEMENT_OPTIONS_INIT };
+    struct command_line line = command_line_of(
+        "[OPTION ...]",
+        "Draws the machine with the replicas in it, names what limits the process and what to do about it, "
+        "and shows the strategy that it creates.",
+        rows, count, word);
+    uint32_t given = 0;                        /* bits of rows */
     r.placement.flags = DITTO_PLACEMENT_SHARE; /* like a strategy with a number of replicas */
-    for (int i = 1; i < count; i++) {
-        if (strcmp(word[i], "--help") == 0 || strcmp(word[i], "-h") == 0)
-            usage(NULL);
-        if (take_flag(&r, word[i]))
-            continue;
-        const char *value = i + 1 < count ? word[i + 1] : NULL;
-        if (value == NULL)
-            complain(word[i], "is unknown, or needs a value");
-        if (strcmp(word[i], "--topology") == 0)
-            r.topology.xml_path = value;
-        else if (strcmp(word[i], "--synthetic") == 0)
-            r.topology.synthetic = value;
-        else if (strcmp(word[i], "--cpus") == 0)
-            r.topology.cpus = value;
-        else if (strcmp(word[i], "--per") == 0)
-            r.placement.span = parse_per(value);
-        else if (strcmp(word[i], "--replicas") == 0)
-            r.placement.num_replicas = parse_replicas(value);
-        else if (strcmp(word[i], "--shape") == 0)
-            r.placement.shape_rank = parse_numbers(value, shape);
-        else if (strcmp(word[i], "--stride") == 0)
-            r.placement.stride_rank = parse_numbers(value, stride);
-        else if (strcmp(word[i], "--read") == 0)
-            r.placement_file = value;
-        else
-            complain(word[i], "is unknown");
-        i++;
-    }
-    r.placement.shape = r.placement.shape_rank > 0 ? shape : NULL;
-    r.placement.stride = r.placement.stride_rank > 0 ? stride : NULL;
-    if (r.placement_file != NULL && chooses_places(&r.placement))
-        usage("--read FILE gives the whole placement: leave out --replicas, --per, --shape, --stride, "
-              "--compact and --no-smt");
+    for (int row; (row = command_next(&line)) >= 0; given |= 1u << row)
+        switch (row) {
+        case JSON:
+            r.json = true;
+            break;
+        case MEASURE:
+            r.measure = true;
+            break;
+        case PLACEMENT:
+            r.text_only = true;
+            break;
+        case TOPOLOGY:
+            r.topology.xml_path = line.value;
+            break;
+        case SYNTHETIC:
+            r.topology.synthetic = line.value;
+            break;
+        case CPUS:
+            r.topology.cpus = line.value;
+            break;
+        case REPLICAS:
+            r.placement.num_replicas = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);
+            break;
+        case PER:
+            r.placement.span = (ditto_span)(DITTO_SPAN_PU + command_choice(&line, parts));
+            break;
+        case SHAPE:
+            r.placement.shape_rank = parse_numbers(&line, shape);
+            r.placement.shape = shape;
+            break;
+        case STRIDE:
+            r.placement.stride_rank = parse_numbers(&line, stride);
+            r.placement.stride = stride;
+            break;
+        case COMPACT:
+            r.placement.policy = DITTO_PLACEMENT_COMPACT;
+            break;
+        case NO_SMT:
+            r.placement.flags |= DITTO_PLACEMENT_NO_SMT;
+            break;
+        case NO_HELPERS:
+            r.helpers = DITTO_SWITCH_OFF;
+            break;
+        case READ:
+            r.placement_file = line.value;
+            break;
+        }
+    refuse_excluded(&line, given);
     return r;
 }
 
@@ -183,8 +202,6 @@ int main(int count, char **word)
 {
     struct request r = parse(count, word);
     struct survey s;
-    if (r.measure && (r.topology.xml_path != NULL || r.topology.synthetic != NULL))
-        usage("--measure needs this machine");
     char unknown[160];
     for (size_t at = 0; dti_unknown_variable(&at, unknown, sizeof unknown);)
         fprintf(stderr, "ditto-info: %s\n", unknown);

@@ -2,8 +2,9 @@
 docs/ditto-info.schema.json.
 
 It checks types, required members and enums, and that the schema describes every member that is printed. It
-also checks the exit status of wrong options, and the output of --placement. The environment variables that
-ditto-info lists are compared with those that the sources read, those of the page and those of its man page.
+also checks the exit status of machines that are wrong, and the output of --placement. The environment
+variables that ditto-info lists are compared with those that the sources read, those of the page and those of
+its man page.
 
 usage: check_info.py PROGRAM SCHEMA"""
 import json
@@ -103,13 +104,10 @@ def main(program, schema_path):
             found.append(f"{words}: exit {result.returncode}: {result.stderr}")
             continue
         found += [f"{words}: {problem}" for problem in problems(json.loads(result.stdout), schema, "info")]
-    for words, code in ((["--replicas", "0"], 2), (["--per", "planet"], 2), (["--shape", "1,2"], 1),
-                        (["--shape", "a"], 2), (["--cpus", "9-8"], 1), (["--topology", "/nowhere.xml"], 1),
-                        (["--nonsense"], 2), (["--read", "p.txt", "--replicas", "2"], 2),
-                        (["--read", "p.txt", "--no-smt"], 2), (["--measure", "--synthetic", "pu:2"], 2)):
+    for words in (["--shape", "1,2"], ["--cpus", "9-8"], ["--topology", "/nowhere.xml"]):
         result = run(program, words)
-        if result.returncode != code or result.stderr == "":
-            found.append(f"{words}: exit {result.returncode}, expected {code}, stderr {result.stderr!r}")
+        if result.returncode != 1 or result.stderr == "":
+            found.append(f"{words}: exit {result.returncode}, expected 1, stderr {result.stderr!r}")
     # hwloc 2.9 crashes when it reads this file. A later version may read it.
     result = run(program, ["--topology", machines + "no_complete_nodeset.xml"])
     says_why = result.stderr.startswith("ditto-info: ")
