@@ -28,8 +28,8 @@ static const char *program_name(const struct command_line *line)
 struct command_line command_line_of(const char *usage, const char *about, const struct command_row *rows,
                                     int argc, char **argv)
 {
-    return (
-        struct command_line){ .usage = usage, .about = about, .rows = rows, .count = argc, .words = argv };
+    struct command_line line = { .usage = usage, .about = about, .rows = rows, .count = argc, .words = argv };
+    return line;
 }
 
 /* -- the text of --help -- */
@@ -99,18 +99,18 @@ void command_refuse_value(const struct command_line *line, const char *allowed)
 {
     const struct command_row *row = &line->rows[line->row];
     const char *name = row->name != NULL ? row->name : row->value;
-    command_refuse(line, "%.*s is %s, but must be %s", (int)strcspn(name, "."), name,
-                   line->value != NULL ? line->value : "missing", allowed);
+    command_refuse(line, "%.*s is %s, but must be %s", (int)strcspn(name, "."), name, line->value, allowed);
 }
 
-/* Returns how many letters have to be inserted, removed or replaced to turn the word into the name. */
+/* Returns how many letters have to be inserted, removed or replaced to turn the word, up to "=", into the
+ * name. */
 static size_t distance(const char *word, const char *name)
 {
     /* The distance of the letters so far from the first i letters of the name. */
     size_t to[LONGEST_NAME + 1], length = strlen(name);
     for (size_t i = 0; i <= length; i++)
         to[i] = i;
-    for (; *word != '\0'; word++) {
+    for (; *word != '\0' && *word != '='; word++) {
         size_t before = to[0]++;
         for (size_t i = 1; i <= length; i++) {
             size_t replaced = before + (*word != name[i - 1]);
@@ -128,12 +128,10 @@ static _Noreturn void refuse_word(const struct command_line *line, const char *w
     const struct command_row *const tables[] = { line->rows, common_rows };
     const char *nearest = NULL;
     size_t least = (strcspn(word, "=") + 1) / 2;
-    char typed_name[LONGEST_NAME + 1];
-    snprintf(typed_name, sizeof typed_name, "%.*s", (int)strcspn(word, "="), word);
     for (int i = 0; i < 2; i++)
         for (const struct command_row *row = tables[i]; row->help != NULL; row++)
-            if (row->name != NULL && distance(typed_name, row->name) < least) {
-                least = distance(typed_name, row->name);
+            if (row->name != NULL && distance(word, row->name) < least) {
+                least = distance(word, row->name);
                 nearest = row->name;
             }
     if (nearest != NULL)

@@ -529,7 +529,7 @@ static struct options parse(int count, char **word)
         [EPOCHS] = { "--epochs", "E", "how often the rows are learned: 1 to 100000, or 20" },
         [BATCH] = { "--batch", "ROWS", "the rows of a step, for all replicas: 1 to 1438, or 32" },
         [SEED] = { "--seed", "S", "begins other random numbers: 0 to 18446744073709551615, or 1" },
-        [DATA] = { "--data", "FILE", "the digits, or data/digits.csv of the examples" },
+        [DATA] = { "--data", "FILE", "the digits to learn from, or those of the examples" },
         [TRACE] = { "--trace", "FILE", "write events to the file, for ui.perfetto.dev" },
         [CHECKPOINT] = { "--checkpoint", "FOLDER", "save the training after each epoch" },
         [RESUME] = { "--resume", NULL, "continue from the last checkpoint in the folder" },

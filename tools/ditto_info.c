@@ -108,7 +108,8 @@ static struct request parse(int count, char **word)
         "Draws the machine with the replicas in it, names what limits the process and what to do about it, "
         "and shows the strategy that it creates.",
         rows, count, word);
-    uint32_t given = 0;                        /* bits of rows */
+    uint32_t given = 0; /* bits of rows */
+
     r.placement.flags = DITTO_PLACEMENT_SHARE; /* like a strategy with a number of replicas */
     for (int row; (row = command_next(&line)) >= 0; given |= 1u << row)
         switch (row) {
