@@ -296,9 +296,8 @@ struct request request_parse(int count, char **word)
         rows[kind].name = bench_facts[kind].name;
     line = command_line_of(
         "NAME [OPTION ...]",
-        "Measures one kind of work beside hand-written bounds and peers, and prints a row for each size. These "
-        "are the names:",
-        rows, count, word);
+        "Measures one kind of work beside bounds and peers, with a row for each size. The names are:", rows,
+        count, word);
     int name = command_next(&line);
     if (name < 0 || name > MACHINE)
         command_refuse(&line, "the first word must be the name of what to measure");
