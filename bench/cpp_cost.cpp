@@ -71,7 +71,7 @@ void measure(ditto::replica self)
 int main(int argc, char **argv)
 {
     static const command_row rows[] = {
-        { nullptr, "REPLICAS", "how many replicas make the calls: 1 to 1024, or 2" },
+        { nullptr, "REPLICAS", "how many replicas make the calls: 1 to 1024 (default: 2)" },
         {},
     };
     command_line line = command_line_of("[REPLICAS]", "Measures what the C++ face costs over the C calls.",

@@ -176,7 +176,7 @@ int main(int argc, char **argv)
     enum { CSV, BYTES };
     static const struct command_row rows[] = {
         [CSV] = { "--csv", NULL, "print hosts,number,bytes,ditto,MPI,bound, in microseconds" },
-        [BYTES] = { NULL, "BYTES...", "sizes: 4 to 67108864, or eight of them" },
+        [BYTES] = { NULL, "BYTES...", "sizes: 4 to 67108864 (default: eight from 8 to 67108864)" },
         { 0 },
     };
     struct command_line line = command_line_of(

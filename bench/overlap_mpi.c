@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     enum { REPLICA, BYTES };
     static const struct command_row rows[] = {
         [REPLICA] = { "--replica", NULL, "the caller is a replica, and not only waiting" },
-        [BYTES] = { NULL, "BYTES...", "sizes: 4 to 67108864, or 4096, 262144, 1048576 and 8388608" },
+        [BYTES] = { NULL, "BYTES...", "sizes: 4 to 67108864 (default: 4096 262144 1048576 8388608)" },
         { 0 },
     };
     struct command_line line = command_line_of(

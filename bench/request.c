@@ -55,7 +55,7 @@ static struct command_row rows[END + 1] = {
     [BENCH_REDUCE_VALUES].help = "the values of a run are added up",
     [BENCH_MERGE_CALL].help = "a merge call of an empty function",
     [BENCH_EXCHANGE].help = "both neighbours on a ring get a row",
-    [BENCH_DOT].help = "dot products with the same bits for all numbers of replicas",
+    [BENCH_DOT].help = "dot products with the same bits for any replicas",
     [BENCH_TRACE].help = "an all-reduce while the strategy is traced",
     [BENCH_ASSIGN].help = "adding to variables",
     [BENCH_APPLY].help = "steps of optimizers",
@@ -65,14 +65,14 @@ static struct command_row rows[END + 1] = {
     [BENCH_INPUT].help = "reading files, and input while replicas compute",
     [MACHINE] = { "machine", NULL, "describes the machine, and measures nothing" },
     [HEADING] = { NULL, NULL, "Options" },
-    [REPLICAS] = { "--replicas", "N", "the number of replicas: 1 to 1024, or 2" },
+    [REPLICAS] = { "--replicas", "N", "the number of replicas: 1 to 1024 (default: 2)" },
     [BYTES] = { "--bytes", "SIZES",
                 "like 8,4K,1M or 8..128M: the message; of all-gather the whole output, of reduce-scatter a "
                 "whole input, of list all tensors together, of parallel-for the array" },
-    [DTYPE] = { "--dtype", "DTYPE", "of collectives: f16, bf16, f32 and so on, or f32" },
-    [OP] = { "--op", "OP", "of reductions: SUM, MAX and so on, or SUM" },
+    [DTYPE] = { "--dtype", "DTYPE", "of collectives: f16, bf16, f32 and so on (default: f32)" },
+    [OP] = { "--op", "OP", "of reductions: SUM, MAX and so on (default: SUM)" },
     [IN_PLACE] = { "--in-place", NULL, "of collectives: the output is the input's buffer" },
-    [TURNS] = { "--turns", NULL, "of broadcast and reduce: each replica in turn is the root" },
+    [TURNS] = { "--turns", NULL, "of broadcast and reduce: all replicas take turns as root" },
     [SKEW] = { "--skew", "US", "of skew and wait: how late a replica is, like 0,20,200" },
     [LOAD] = { "--load", "N", "of wait: the busy processes on each PU, 0 to 8" },
     [DEVICES] = { "--devices", "N", "of parallel-for: the number of PUs, 1 to 1024" },
@@ -86,7 +86,7 @@ static struct command_row rows[END + 1] = {
                        "the pipes of `perf stat --control`, CTL or CTL,ACK: perf counts only ditto's "
                        "batches" },
     [PATIENCE] = { "--patience", "SECONDS",
-                   "how long a row waits for another mode of the machine: 0 to 3600, or 60" },
+                   "how long a row waits for another mode of the machine: 0 to 3600 (default: 60)" },
 };
 
 static struct command_line line;

@@ -100,8 +100,8 @@ int main(int argc, char **argv)
 {
     enum { REPLICAS, FILE_NAME };
     static const struct command_row rows[] = {
-        [REPLICAS] = { NULL, "REPLICAS", "how many replicas learn: 1 to 1024, or one for each core" },
-        [FILE_NAME] = { NULL, "FILE", "the digits to learn from, or those of the examples" },
+        [REPLICAS] = { NULL, "REPLICAS", "how many replicas learn: 1 to 1024 (default: one for each core)" },
+        [FILE_NAME] = { NULL, "FILE", "the digits to learn from (default: those of the examples)" },
         { 0 },
     };
     struct command_line line = command_line_of(

@@ -116,7 +116,7 @@ static struct problem solve_with(uint32_t replicas)
 int main(int argc, char **argv)
 {
     static const struct command_row rows[] = {
-        { NULL, "REPLICAS...", "how many replicas each run has: 1 to 256, or runs with 1, 2, 3 and 8" },
+        { NULL, "REPLICAS...", "how many replicas each run has: 1 to 256 (default: 1 2 3 8)" },
         { 0 },
     };
     struct command_line line = command_line_of(

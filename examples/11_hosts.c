@@ -58,7 +58,7 @@ static ditto_status run_on(ditto_cluster *cluster, uint32_t num_replicas)
 int main(int argc, char **argv)
 {
     static const struct command_row rows[] = {
-        { NULL, "REPLICAS", "how many replicas all hosts have together: 1 to 1024, or 8" },
+        { NULL, "REPLICAS", "how many replicas all hosts have together: 1 to 1024 (default: 8)" },
         { 0 },
     };
     struct command_line line = command_line_of(

@@ -15,7 +15,7 @@ void check(ditto_status status)
 uint32_t replicas_of(int argc, char **argv)
 {
     static const struct command_row rows[] = {
-        { NULL, "REPLICAS", "how many replicas the strategy has: 1 to 1024, or one for each core" },
+        { NULL, "REPLICAS", "how many replicas the strategy has: 1 to 1024 (default: one for each core)" },
         { 0 },
     };
     struct command_line line = command_line_of(

@@ -373,10 +373,10 @@ static struct options parse(int argc, char **argv)
     enum { SECONDS, REPLICAS, TEXT, CSV };
     static const struct command_row rows[] = {
         [SECONDS] = { "--seconds", "S",
-                      "how long to train with each of the two strategies: 0.1 to 3600, or 10" },
+                      "how long to train with each of the two strategies: 0.1 to 3600 (default: 10)" },
         [REPLICAS] = { "--replicas", "N",
-                       "how many replicas each of them has: 1 to 1024, or one for each core" },
-        [TEXT] = { "--text", "FOLDER", "the folder of the pages (*.md) to learn from, or docs" },
+                       "how many replicas each of them has: 1 to 1024 (default: one for each core)" },
+        [TEXT] = { "--text", "FOLDER", "the folder of the pages (*.md) to learn from (default: docs)" },
         [CSV] = { "--csv", NULL,
                   "print strategy,seconds,loss,rows,rows_per_s after lines that begin with #" },
         { 0 },

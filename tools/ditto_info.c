@@ -36,16 +36,16 @@ enum {
 
 static const struct command_row rows[] = {
     [JSON] = { "--json", NULL, "print JSON, as ditto-info.schema.json describes it" },
-    [MEASURE] = { "--measure", NULL, "measure what a cache line and a byte cost between PUs, too" },
+    [MEASURE] = { "--measure", NULL, "also measure what a cache line and a byte cost" },
     [PLACEMENT] = { "--placement", NULL, "print only the placement, as text for ditto_placement_read" },
     [MACHINE] = { NULL, NULL, "Another machine, or a part of this one" },
     [TOPOLOGY] = { "--topology", "FILE.xml", "a machine that lstopo has recorded" },
-    [SYNTHETIC] = { "--synthetic", "TEXT", "a machine that hwloc makes up: \"pack:2 [numa] core:4 pu:2\"" },
+    [SYNTHETIC] = { "--synthetic", "TEXT", "a machine of hwloc, like \"pack:2 [numa] core:4 pu:2\"" },
     [CPUS] = { "--cpus", "LIST", "only these PUs, as in taskset: 0-31,64" },
     [REPLICAS_PLACED] = { NULL, NULL, "The placement of replicas" },
     [REPLICAS] = { "--replicas", "N",
-                   "the number of replicas: 1 to 1024. Without it, as many as --per gives, 1 with --shape or "
-                   "--stride, or one for each core, and fewer under a CPU quota" },
+                   "the number of replicas: 1 to 1024 (default: as many as --per gives, 1 with --shape or "
+                   "--stride, or else one for each core, and fewer under a CPU quota)" },
     [PER] = { "--per", "PART", "what a replica spans: pu, core, llc, node, package or machine" },
     [SHAPE] = { "--shape", "P,N,C,T", "packages, NUMA nodes, cores and PUs that a replica spans" },
     [STRIDE] = { "--stride", "P,N,C,T", "how far apart replicas are" },
