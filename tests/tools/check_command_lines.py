@@ -69,7 +69,7 @@ def check_refused(program, words, message):
     result = run(program, words)
     expected = re.compile(f"{re.escape(name)}: {message}; see {re.escape(name)} --help\\n")
     assert (result.returncode, result.stdout) == (2, "") and expected.fullmatch(result.stderr), \
-        f"{name} {words}: expected {expected.pattern!r}, found {result}"
+        f"{name} {words}: expected {expected.pattern!r}, found {str(result)[:600]}"
 
 
 def rows_of_help(program):
