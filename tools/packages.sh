@@ -12,7 +12,7 @@ jemalloc_packages="dpkg-dev make"
 numa_packages="qemu-system-x86 busybox-static cpio"
 openmp_packages="clang libomp-dev"
 mpi_packages="openmpi-bin libopenmpi-dev mpich libmpich-dev"
-language_packages="gfortran python3-numpy"
+language_packages="gfortran python3-numpy mypy python3-typeshed"
 hdf5_packages="libhdf5-dev hdf5-tools python3-h5py"
 test_packages="$jemalloc_packages $numa_packages $openmp_packages $mpi_packages $language_packages \
 $hdf5_packages gdb systemtap-sdt-dev libpfm4-dev iproute2"
@@ -24,7 +24,7 @@ deb_packages="$jemalloc_packages $mpi_packages $docs_packages build-essential de
 lint_packages="git clang clang-format clang-tidy cppcheck doxygen libopenmpi-dev abigail-tools"
 browser_packages="chromium chromium-driver python3-selenium fonts-dejavu-core"
 check_packages="$test_packages $lint_packages $docs_packages $browser_packages git cmake spin debootstrap \
-ccache"
+ccache flit python3-venv"
 
 is_debian() {
     [ -r /etc/debian_version ] && command -v dpkg-query >/dev/null && command -v apt-get >/dev/null

@@ -62,6 +62,7 @@ OPTIONAL = [
     ("unit", "libhdf5-dev", "hdf5"),
     ("semantics", "clang libomp-dev", "openmp_libomp"),
     ("semantics", "python3-numpy", "python"),
+    ("unit", "python3-numpy mypy python3-typeshed", "python_types"),
 ]
 
 

@@ -1,5 +1,7 @@
 """ditto in Python: replicas, collectives, variables, input and checkpoints on NumPy arrays.
 
+A program::
+
     import numpy, ditto
 
     with ditto.Strategy(4) as strategy:
@@ -12,11 +14,13 @@ Functions of a run are Python functions. Replicas take turns in them, because on
 Python (the GIL). They run side by side in ditto, in NumPy and in other code that lets other threads run
 meanwhile. So this package is for tests, notebooks and reading results, and not for speed.
 
-An exception that leaves a function of a run ends the run on all replicas, and comes out of run. Errors of
-ditto are ditto.Error. What each operation means is said in docs/semantics.md and in the C headers.
+An exception that leaves a function of a run ends the run on all replicas, and comes out of `run`. Errors of
+ditto are `ditto.Error`. What each operation means is said in docs/semantics.md and in the C headers.
 
 Arrays are never copied. They must be contiguous, in the byte order of the machine, and writable where a
 result is stored. Otherwise the call raises ValueError."""
+from __future__ import annotations
+
 import atexit
 import contextlib
 import ctypes
@@ -24,44 +28,85 @@ import itertools
 import os
 import threading
 import weakref
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy
 
 from . import _c
-from ._c import Error, lib, version
+from ._c import Error, lib
 
-__all__ = ["Checkpoint", "Coordinator", "Dataset", "Error", "Iterator", "Optimizer", "Pending", "Remote",
-           "Replica", "SharedDataset", "Strategy", "Variable", "load", "version"]
+if TYPE_CHECKING:
+    from _typeshed import StrOrBytesPath
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-_OPS = {name: number for number, name in enumerate(
-    ("sum", "mean", "min", "max", "prod", "and", "or", "xor"), start=1)}
+__all__ = ["Aggregation", "Checkpoint", "Concurrency", "Coordinator", "Dataset", "Error", "Iterator", "Kind",
+           "Op", "Optimizer", "Pending", "Remote", "Replica", "Rule", "ScatterOp", "SharedDataset",
+           "Strategy", "Synchronization", "Variable", "__version__", "load", "version"]
+
+#: The version of the package.
+__version__ = "0.1.0"
+
+#: The version of the library. Its first two numbers are those of the package.
+version: str = lib.ditto_version().decode()
+
+if version.split(".")[:2] != __version__.split(".")[:2]:
+    raise ImportError(f"this package is of ditto {__version__}, but {lib._name} is {version}: install both of "
+                      "one version")
+
+#: How the values of replicas are combined.
+Op = Literal["sum", "mean", "min", "max", "prod", "and", "or", "xor"]
+#: The kind of a strategy.
+Kind = Literal["mirrored", "central_storage", "one_device", "parameter_server"]
+#: What `Replica.scatter` does with rows of a variable.
+ScatterOp = Literal["add", "sub", "mul", "div", "min", "max", "update"]
+#: When the copies of a variable are made equal.
+Synchronization = Literal["write", "read"]
+#: What the values that replicas assign become together.
+Aggregation = Literal["none", "sum", "mean", "first"]
+#: Whether workers lock a parameter.
+Concurrency = Literal["locked", "hogwild", "free_reads"]
+#: How an optimizer updates a variable from a gradient.
+Rule = Literal["assign", "add", "sub", "sgd", "adam"]
+
+_T = TypeVar("_T")
+_Array = TypeVar("_Array", bound="NDArray[Any]")
+_Self = TypeVar("_Self", bound="_Object")
+
+
+def _numbered(names: Any, first: int = 1) -> dict[str, int]:
+    return dict(zip(get_args(names), itertools.count(first)))
+
+
+_OPS = _numbered(Op)
 _DTYPES = {"float16": 1, "float32": 3, "float64": 4, "complex64": 5, "complex128": 6, "int8": 7, "int16": 8,
            "int32": 9, "int64": 10, "uint8": 11, "uint16": 12, "uint32": 13, "uint64": 14, "bool": 15}
 _NAMES = {number: name for name, number in _DTYPES.items()}
 _NAMES[2] = "uint16"  # NumPy has no bf16, so its bits are given
-_KINDS = {"mirrored": 1, "central_storage": 2, "one_device": 3, "parameter_server": 5}
-_SCATTERS = {name: number for number, name in enumerate(
-    ("add", "sub", "mul", "div", "min", "max", "update"), start=1)}
-_SYNCHRONIZATIONS = {"write": 1, "read": 2}
-_RULES = {"assign": 1, "add": 2, "sub": 3, "sgd": 4, "adam": 5}
-_AGGREGATIONS = {"none": 0x40, "sum": 0x41, "mean": 0x42, "first": 0x43}
-_CONCURRENCIES = {"locked": 1, "hogwild": 2, "free_reads": 3}
+_KINDS = {**_numbered(Kind), "parameter_server": 5}
+_SCATTERS = _numbered(ScatterOp)
+_SYNCHRONIZATIONS = _numbered(Synchronization)
+_RULES = _numbered(Rule)
+_AGGREGATIONS = _numbered(Aggregation, 0x40)
+_CONCURRENCIES = _numbered(Concurrency)
 
 
-def _pull_options(lock):
+def _pull_options(lock: bool | None) -> _c.PullOptions:
     return _c.PullOptions(lock=0 if lock is None else 1 if lock else 2)
 
 
-def _one_of(table, value, what):
+def _one_of(table: Mapping[str, int], value: str, what: str) -> int:
     if value not in table:
         raise ValueError(f"{what} {value!r} is not known: there are {', '.join(table)}")
     return table[value]
 
 
-def _check_array(array, what, writable):
+def _check_array(array: NDArray[Any], what: str,
+                 writable: bool) -> tuple[ctypes.c_void_p, ctypes.c_size_t, int]:
     """Returns the address, the number of elements and the dtype of an array that C may use."""
     if not isinstance(array, numpy.ndarray):
-        raise ValueError(f"{what} must be a numpy.ndarray, and is a {type(array).__name__}")
+        raise ValueError(f"{what} must be a numpy.ndarray, and is a {type(array).__name__}: "
+                         "use numpy.array(...)")
     if array.dtype.name not in _DTYPES:
         raise ValueError(f"{what} has the dtype {array.dtype}, which ditto does not have: "
                          f"use {', '.join(_DTYPES)}")
@@ -75,14 +120,14 @@ def _check_array(array, what, writable):
     return (ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.size), _DTYPES[array.dtype.name])
 
 
-def _tensor_of(array, what):
+def _tensor_of(array: NDArray[Any], what: str) -> _c.Tensor:
     address, _, dtype = _check_array(array, what, False)
     if array.ndim > _c.MAX_RANK:
         raise ValueError(f"{what} has {array.ndim} dimensions: at most {_c.MAX_RANK} are possible")
     return _c.Tensor(data=address, dtype=dtype, rank=array.ndim, shape=tuple(array.shape))
 
 
-def _indices_of(indices):
+def _indices_of(indices: ArrayLike) -> NDArray[numpy.int64]:
     """Returns a contiguous array of int64."""
     array = numpy.asarray(indices)
     if array.size != 0 and not numpy.issubdtype(array.dtype, numpy.integer):
@@ -90,7 +135,7 @@ def _indices_of(indices):
     return numpy.ascontiguousarray(array, numpy.int64)
 
 
-def _array_at(tensor, owner):
+def _array_at(tensor: _c.Tensor, owner: object) -> NDArray[Any]:
     """Returns a read-only array of a tensor's elements, without a copy. It keeps `owner` alive."""
     dtype = numpy.dtype(_NAMES[tensor.dtype])
     shape = tuple(tensor.shape[:tensor.rank])
@@ -98,30 +143,30 @@ def _array_at(tensor, owner):
     if count == 0 or not tensor.data:
         return numpy.empty(shape, dtype)
     memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(tensor.data)
-    memory.owner = owner
-    array = numpy.frombuffer(memory, dtype).reshape(shape)
+    memory.owner = owner  # type: ignore[attr-defined]
+    array: NDArray[Any] = numpy.frombuffer(memoryview(memory), dtype).reshape(shape)
     array.flags.writeable = False
     return array
 
 
-def _is_gone_after(status):
+def _is_gone_after(status: int) -> bool:
     """Returns True if a destroy with this status has destroyed the object."""
     return status >= 0 or _c.STATUS.get(status) == "POISONED"
 
 
 class _Object:
     """Owns an object of ditto, and destroys it once."""
-    _destroy = None
+    _destroy: ClassVar[str]
 
-    def __init__(self, handle):
-        self._handle = handle
+    def __init__(self, handle: ctypes.c_void_p) -> None:
+        self._handle: ctypes.c_void_p | None = handle
 
-    def _get(self):
+    def _get(self) -> ctypes.c_void_p:
         if self._handle is None:
             raise ValueError(f"this {type(self).__name__} has been destroyed")
         return self._handle
 
-    def destroy(self):
+    def destroy(self) -> None:
         """Destroys the object. It may be called again."""
         if self._handle is not None:
             status = getattr(lib, self._destroy)(self._handle)
@@ -129,24 +174,24 @@ class _Object:
                 self._handle = None
             _c.check(status)
 
-    def __enter__(self):
+    def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.destroy()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None and lib is not None:
             getattr(lib, self._destroy)(self._handle)
 
 
-def _make(function, *arguments):
+def _make(function: Any, *arguments: Any) -> ctypes.c_void_p:
     out = ctypes.c_void_p()
     _c.check(function(*arguments, ctypes.byref(out)))
     return out
 
 
-def _text_of(e):
+def _text_of(e: BaseException) -> bytes:
     try:
         text = f"{type(e).__name__}: {e}"
     except Exception:  # pylint: disable=broad-except # its __str__ is the program's
@@ -157,29 +202,30 @@ def _text_of(e):
 class _Callback:
     """A function of the program that a collective calls on one replica. All replicas give the same function
     of C, which they compare, and each its own callback."""
-    called = {}
+    called: ClassVar[dict[int, _Callback]] = {}
     lock = threading.Lock()
 
-    def __init__(self, function):
-        self.function, self.error = function, None
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.function = function
+        self.error: BaseException | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> _Callback:
         with self.lock:
             self.called[id(self)] = self
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         with self.lock:
             del self.called[id(self)]
 
-    def check(self, status):
+    def check(self, status: int) -> int:
         """Raises what the function has raised, or the error of the collective."""
         if status < 0 and self.error is not None:
             raise self.error
         return _c.check(status)
 
     @classmethod
-    def call(cls, key, *arguments):
+    def call(cls, key: int, *arguments: object) -> int:
         """Calls the function. Its exception waits until the collective has returned."""
         self = cls.called[key]
         try:
@@ -187,16 +233,15 @@ class _Callback:
             return _c.OK
         except BaseException as e:  # pylint: disable=broad-except # it goes on in check
             self.error = e
-            return lib.ditto_fail(None, 0, b"%s", _text_of(e))
+            return int(lib.ditto_fail(None, 0, b"%s", _text_of(e)))
 
 
-@_c.MERGE_FUNCTION
-def _merge(_strategy, _arguments, _num_arguments, user, _result):
+def _call_merge(_strategy: object, _arguments: object, _num_arguments: int, user: int,
+                _result: object) -> int:
     return _Callback.call(user)
 
 
-@_c.THROUGH_FUNCTION
-def _through(buffer, count, dtype, user):
+def _call_through(buffer: int, count: int, dtype: int, user: int) -> int:
     tensor = _c.Tensor(data=buffer, dtype=dtype, rank=1, shape=(count,))
     array = _array_at(tensor, None)
     if count != 0:
@@ -204,17 +249,21 @@ def _through(buffer, count, dtype, user):
     return _Callback.call(user, array)
 
 
+_merge = _c.MERGE_FUNCTION(_call_merge)
+_through = _c.THROUGH_FUNCTION(_call_through)
+
+
 class _Run:
     """A call of Strategy.run: the function, what it returned, and the first exception."""
 
-    def __init__(self, function, n):
+    def __init__(self, function: Callable[[Replica], object], n: int) -> None:
         self.function = function
-        self.results = [None] * n
-        self.first = None
-        self.left = []
+        self.results: list[Any] = [None] * n
+        self.first: BaseException | None = None
+        self.left: list[Pending] = []
         self.lock = threading.Lock()
 
-    def on_replica(self, handle, _):
+    def on_replica(self, handle: int, _: object) -> int:
         """The function that C calls on each replica."""
         replica = None
         try:
@@ -229,41 +278,40 @@ class _Run:
             if replica is not None:
                 replica._handle = None
 
-    def keep(self, handle, e):
+    def keep(self, handle: int, e: BaseException) -> int:
         """Keeps an exception, and returns the status with which the replica fails. After it, no replica uses
         the arrays of operations that this one has started."""
-        handle, record = ctypes.c_void_p(handle), lib.ditto_last_error().contents
+        replica, record = ctypes.c_void_p(handle), lib.ditto_last_error().contents
         if isinstance(e, Error) and record.message.decode(errors="replace") == str(e):
-            return lib.ditto_abandon(handle, record.status)  # that of the call that has just failed
+            return int(lib.ditto_abandon(replica, record.status))  # that of the call that has just failed
         with self.lock:
             self.first = self.first or e
-        return lib.ditto_abandon(handle, lib.ditto_fail(handle, 0, b"%s", _text_of(e)))
+        return int(lib.ditto_abandon(replica, lib.ditto_fail(replica, 0, b"%s", _text_of(e))))
 
 
 # Calls whose replicas have not returned in time.
-_late = []
+_late: list[tuple[_Run, object]] = []
 
 
 class Strategy(_Object):
-    """Replicas that work together on this host. kind is "mirrored", "central_storage", "one_device", or
-    "parameter_server", whose replicas are the workers of a Coordinator.
-
-    options are those of ditto_strategy_options, for example timeout_ms or run_timeout_ms."""
+    """Replicas that work together on this host. `kind` is "mirrored", "central_storage", "one_device", or
+    "parameter_server", whose replicas are the workers of a Coordinator. If `num_replicas` is 0, the library
+    chooses the number. `options` are members of `ditto_strategy_options`, for example `timeout_ms`."""
     _destroy = "ditto_strategy_destroy"
 
-    def __init__(self, num_replicas=0, kind="mirrored", **options):
+    def __init__(self, num_replicas: int = 0, kind: Kind = "mirrored", **options: int) -> None:
         given = _c.StrategyOptions(num_replicas=num_replicas, **options)
-        self._replicas_per_worker = given.replicas_per_worker or 1
+        self._replicas_per_worker: int = given.replicas_per_worker or 1
         super().__init__(_make(lib.ditto_strategy_create, _one_of(_KINDS, kind, "the kind"),
                                ctypes.byref(given)))
 
     @property
-    def num_replicas(self):
+    def num_replicas(self) -> int:
         """The number of replicas."""
-        return lib.ditto_strategy_num_replicas(self._get())
+        return int(lib.ditto_strategy_num_replicas(self._get()))
 
-    def run(self, function):
-        """Calls function(replica) on each replica, and returns the list of what they returned."""
+    def run(self, function: Callable[[Replica], _T]) -> list[_T]:
+        """Calls `function(replica)` on each replica, and returns the list of what they returned."""
         run = _Run(function, self.num_replicas)
         callback = _c.REPLICA_FUNCTION(run.on_replica)
         status = lib.ditto_strategy_run(self._get(), callback, None)
@@ -274,10 +322,12 @@ class Strategy(_Object):
         _c.check(status)
         return run.results
 
-    def variable(self, value, name=None, synchronization="write", aggregation="none", concurrency=None):
-        """Creates a variable with this value. synchronization is "write" (mirrored) or "read"; aggregation is
-        "none", "sum", "mean" or "first"; concurrency, which only parameters have, is "locked",
-        "free_reads" or "hogwild"."""
+    def variable(self, value: NDArray[Any], name: str | None = None,
+                 synchronization: Synchronization = "write", aggregation: Aggregation = "none",
+                 concurrency: Concurrency | None = None) -> Variable:
+        """Creates a variable with this value. `synchronization` is "write" (mirrored) or "read".
+        `aggregation` is "none", "sum", "mean" or "first". `concurrency`, which only parameters have, is
+        "locked", "free_reads" or "hogwild"."""
         options = _c.VariableOptions(
             name=name.encode() if name else None,
             synchronization=_one_of(_SYNCHRONIZATIONS, synchronization, "the synchronization"),
@@ -287,11 +337,12 @@ class Strategy(_Object):
         return Variable(_make(lib.ditto_variable_create, self._get(), ctypes.byref(tensor),
                               ctypes.byref(options)), value, self)
 
-    def optimizer(self, variables, rule="sgd", **options):
-        """Creates an optimizer of variables. rule is "sgd", "adam", "assign", "add" or "sub". options are
-        numbers and names of ditto_optimizer_options, for example learning_rate, momentum, clip_norm or
-        op="mean"; rate_factors and weight_decays are lists with a number for each variable."""
-        lists = {}
+    def optimizer(self, variables: Sequence[Variable], rule: Rule = "sgd", **options: Any) -> Optimizer:
+        """Creates an optimizer of variables. `rule` is "sgd", "adam", "assign", "add" or "sub". `options` are
+        members of `ditto_optimizer_options`, for example `learning_rate`, `momentum` or `clip_norm`. `op` is
+        one of the names that `all_reduce` has, and `rate_factors` and `weight_decays` are lists with a number
+        for each variable."""
+        lists: dict[str, ctypes.Array[ctypes.c_double]] = {}
         for name, value in options.items():
             if name in ("function", "user", "num_slots"):
                 raise TypeError(f"{name} is not for Python: use the rules that there are")
@@ -312,104 +363,110 @@ class Strategy(_Object):
         return Optimizer(_make(lib.ditto_optimizer_create, handles, ctypes.c_uint32(len(variables)),
                                ctypes.byref(given)), list(variables))
 
-    def iterate(self, dataset, global_batch, **options):
-        """Returns an iterator of the dataset's batches. options are those of ditto_input_options."""
+    def iterate(self, dataset: Dataset, global_batch: int, **options: int) -> Iterator:
+        """Returns an iterator of the dataset's batches, each of which has `global_batch` rows for all
+        replicas together. `options` are members of `ditto_input_options`, for example `buffer`."""
         given = _c.InputOptions(global_batch=global_batch, **options)
         return Iterator(_make(lib.ditto_strategy_iterate, self._get(), dataset._get(), ctypes.byref(given)),
                         dataset, self)
 
-    def save(self, path, step=0):
-        """Saves all variables to a checkpoint."""
+    def save(self, path: StrOrBytesPath, step: int = 0) -> None:
+        """Saves all variables to a checkpoint, which is a file in HDF5 format."""
         options = _c.CheckpointOptions(step=step)
         _c.check(_hdf5().ditto_checkpoint_save(self._get(), os.fsencode(path), ctypes.byref(options)))
 
-    def restore(self, path):
+    def restore(self, path: StrOrBytesPath) -> None:
         """Restores all variables from a checkpoint."""
         _c.check(_hdf5().ditto_checkpoint_restore(self._get(), os.fsencode(path), None, None))
 
-    def describe(self):
+    def describe(self) -> str:
         """Returns a text about the replicas and where they are."""
         return _c.text_of(lib.ditto_strategy_describe, self._get())
 
-    def trace(self):
-        """Begins to record what replicas do. trace_table and trace_write give it, after trace_stop."""
+    def trace(self) -> None:
+        """Begins to record what replicas do. After `trace_stop`, the recording is given by `trace_table` and
+        `trace_write`."""
         _c.check(lib.ditto_strategy_trace_start(self._get(), None))
 
-    def trace_stop(self):
+    def trace_stop(self) -> None:
         """Ends the recording."""
         _c.check(lib.ditto_strategy_trace_stop(self._get()))
 
-    def trace_table(self):
+    def trace_table(self) -> str:
         """Returns the table of operations, with their times, as a text."""
         return _c.text_of(lib.ditto_strategy_trace_describe, self._get())
 
-    def trace_write(self, path):
-        """Writes the recording for a trace viewer."""
+    def trace_write(self, path: StrOrBytesPath) -> None:
+        """Writes the recording to a file for a trace viewer."""
         _c.check(lib.ditto_strategy_trace_write(self._get(), os.fsencode(path)))
 
 
 class Replica:
-    """A replica, in a function of a run. It may not be used after the function has returned."""
+    """A replica, which a function of a run has as its argument. It may not be used after the function has
+    returned."""
 
-    def __init__(self, handle):
-        self._handle = handle
-        self._pending = {}  # operations that were started and not waited for, which keep their arrays
+    def __init__(self, handle: int) -> None:
+        self._handle: int | None = handle
+        # Operations that were started and not waited for. They keep their arrays.
+        self._pending: dict[int, Pending] = {}
 
-    def _get(self):
+    def _get(self) -> ctypes.c_void_p:
         if self._handle is None:
             raise ValueError("this replica's function has returned")
         return ctypes.c_void_p(self._handle)
 
     @property
-    def id(self):
+    def id(self) -> int:
         """The number of the replica, from 0."""
-        return lib.ditto_replica_id(self._get())
+        return int(lib.ditto_replica_id(self._get()))
 
     @property
-    def num_replicas(self):
+    def num_replicas(self) -> int:
         """The number of replicas."""
-        return lib.ditto_num_replicas(self._get())
+        return int(lib.ditto_num_replicas(self._get()))
 
-    def barrier(self, timeout_ms=0):
-        """Waits for all replicas."""
+    def barrier(self, timeout_ms: int = 0) -> None:
+        """Waits for all replicas. If `timeout_ms` is 0, the time limit is that of the strategy."""
         _c.check(lib.ditto_barrier(self._get(), ctypes.byref(_c.ReduceOptions(timeout_ms=timeout_ms))))
 
-    def all_reduce(self, src, op="sum", out=None):
-        """Combines the arrays of all replicas, in place or into `out`, which it returns."""
+    def all_reduce(self, src: _Array, op: Op = "sum", out: _Array | None = None) -> _Array:
+        """Combines the arrays of all replicas, in place or into `out`, and returns the array that has the
+        result. `op` is "sum", "mean", "min", "max", "prod", "and", "or" or "xor"."""
         _, d, count, dtype, s = self._two(src, out, 1, 1)
         _c.check(lib.ditto_all_reduce(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"), None))
         return src if out is None else out
 
-    def reduce(self, array, root=0, op="sum"):
-        """Combines the arrays of all replicas in that of the root."""
+    def reduce(self, array: _Array, root: int = 0, op: Op = "sum") -> _Array:
+        """Combines the arrays of all replicas in that of the replica `root`, and returns the array."""
         address, count, dtype = _check_array(array, "the array", True)
         _c.check(lib.ditto_reduce_to_root(self._get(), address, address, count, dtype,
                                           _one_of(_OPS, op, "the op"), ctypes.c_uint32(root), None))
         return array
 
-    def broadcast(self, array, root=0):
-        """Copies the root's array to all replicas."""
+    def broadcast(self, array: _Array, root: int = 0) -> _Array:
+        """Copies the array of the replica `root` to all replicas, and returns the array."""
         address, count, dtype = _check_array(array, "the array", True)
         _c.check(lib.ditto_broadcast_from_root(self._get(), address, count, dtype, ctypes.c_uint32(root),
                                                None))
         return array
 
-    def all_gather(self, src, out):
-        """Puts the arrays of all replicas behind each other in `out`."""
+    def all_gather(self, src: NDArray[Any], out: _Array) -> _Array:
+        """Puts the arrays of all replicas behind each other in `out`, and returns it."""
         count, d, _, dtype, s = self._two(src, out, self.num_replicas, 1)
         _c.check(lib.ditto_all_gather(self._get(), s, d, count, None, dtype, None))
         return out
 
-    def reduce_scatter(self, src, out, op="sum"):
-        """Combines the arrays of all replicas, and gives each replica its part."""
+    def reduce_scatter(self, src: NDArray[Any], out: _Array, op: Op = "sum") -> _Array:
+        """Combines the arrays of all replicas, and gives each replica its part in `out`, which it returns."""
         _, d, count, dtype, s = self._two(src, out, 1, self.num_replicas)
         _c.check(lib.ditto_reduce_scatter(self._get(), s, d, count, None, dtype, _one_of(_OPS, op, "the op"),
                                           None))
         return out
 
-    def all_reduce_through(self, array, function, op="sum"):
-        """Combines the arrays of all replicas. Replica 0 calls function(combined) with the combined elements,
-        which it may change, and all replicas receive what it leaves there."""
+    def all_reduce_through(self, array: _Array, function: Callable[[NDArray[Any]], object],
+                           op: Op = "sum") -> _Array:
+        """Combines the arrays of all replicas. Replica 0 calls `function(combined)` with the combined
+        elements, which it may change. All replicas receive what it leaves there."""
         address, count, dtype = _check_array(array, "the array", True)
         with _Callback(function) as callback:
             callback.check(lib.ditto_all_reduce_through(
@@ -417,16 +474,18 @@ class Replica:
                 ctypes.c_void_p(id(callback)), None))
         return array
 
-    def block_sum(self, array):
-        """Returns the sum over the elements of all replicas, whose bits do not depend on their number."""
+    def block_sum(self, array: NDArray[Any]) -> Any:
+        """Returns the sum over the elements of all replicas. Its bits do not depend on the number of
+        replicas."""
         address, count, dtype = _check_array(array, "the array", False)
         total = numpy.zeros((), array.dtype)
         _c.check(lib.ditto_block_sum(self._get(), address, ctypes.c_void_p(total.ctypes.data), count, dtype,
                                      None))
         return total[()]
 
-    def block_dot(self, x, y):
-        """Returns the dot product over the elements of all replicas, as block_sum does."""
+    def block_dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
+        """Returns the dot product over the elements of all replicas. Its bits do not depend on the number of
+        replicas."""
         left, count, dtype = _check_array(x, "x", False)
         right, other_count, other_dtype = _check_array(y, "y", False)
         if count.value != other_count.value or dtype != other_dtype:
@@ -436,9 +495,9 @@ class Replica:
                                      dtype, None))
         return total[()]
 
-    def exchange(self, parts):
-        """Gives arrays to other replicas, and takes theirs. A part is (partner, tag, src, dst); the partner
-        gives a part with the same tag, whose src has as many elements as this dst."""
+    def exchange(self, parts: Sequence[tuple[int, int, NDArray[Any], NDArray[Any]]]) -> None:
+        """Gives arrays to other replicas, and takes theirs. A part is `(partner, tag, src, dst)`. The partner
+        gives a part with the same tag, whose `src` has as many elements as this `dst`."""
         given = (_c.ExchangePart * len(parts))()
         for part, (partner, tag, src, dst) in zip(given, parts):
             s, src_count, dtype = _check_array(src, "the source of a part", False)
@@ -450,17 +509,18 @@ class Replica:
             part.src, part.src_count, part.dst, part.dst_count = s, src_count, d, dst_count
         _c.check(lib.ditto_exchange(self._get(), given, ctypes.c_size_t(len(parts)), None))
 
-    def merge_call(self, function):
-        """Pauses all replicas, and calls function() once, where variables are read and assigned as outside of
-        a run."""
+    def merge_call(self, function: Callable[[], object]) -> None:
+        """Pauses all replicas, and calls `function()` once. In it, variables are read and assigned as outside
+        of a run."""
         with _Callback(function) as callback:
             callback.check(lib.ditto_merge_call(self._get(), _merge, ctypes.c_void_p(id(callback)), None, 0,
                                                 None))
 
-    def apply(self, optimizer, gradients, learning_rate=None, read_steps=None):
+    def apply(self, optimizer: Optimizer, gradients: Sequence[NDArray[Any]],
+              learning_rate: float | None = None, read_steps: int | None = None) -> bool:
         """Makes one step, with this replica's gradients of all variables of the optimizer. Returns False if
-        the optimizer has max_staleness and the gradients were dropped. read_steps is then
-        steps_of(optimizer) from before the parameters were pulled."""
+        the optimizer has `max_staleness` and the gradients were dropped. `read_steps` is then
+        `steps_of(optimizer)` from before the parameters were pulled."""
         if len(gradients) != optimizer._info().num_variables:
             raise ValueError(f"{len(gradients)} gradients are not as many as the optimizer's variables")
         tensors = (_c.Tensor * len(gradients))(*(_tensor_of(array, "a gradient") for array in gradients))
@@ -474,14 +534,14 @@ class Replica:
         _c.check(lib.ditto_apply(self._get(), optimizer._get(), tensors, ctypes.byref(options)))
         return not dropped.value
 
-    def steps_of(self, optimizer):
+    def steps_of(self, optimizer: Optimizer) -> int:
         """Returns the number of steps of an optimizer so far."""
         steps = ctypes.c_int64()
         _c.check(lib.ditto_optimizer_steps(self._get(), optimizer._get(), ctypes.byref(steps)))
         return steps.value
 
-    def all_reduce_start(self, src, out, op="sum"):
-        """Starts an all-reduce, whose arrays may be used again after wait."""
+    def all_reduce_start(self, src: NDArray[Any], out: NDArray[Any], op: Op = "sum") -> Pending:
+        """Starts an all-reduce, and returns a `Pending`. The arrays may be used again after its `wait`."""
         _, d, count, dtype, s = self._two(src, out, 1, 1)
         pending = Pending(self, src, out)
         _c.check(lib.ditto_all_reduce_start(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
@@ -489,7 +549,8 @@ class Replica:
         self._pending[id(pending)] = pending
         return pending
 
-    def _two(self, src, out, more, less):
+    def _two(self, src: NDArray[Any], out: NDArray[Any] | None, more: int, less: int) -> tuple[
+            ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, int, ctypes.c_void_p]:
         """Checks two arrays of one dtype, of which out has `more` elements for `less` of src."""
         s, count, dtype = _check_array(src, "the source", out is None)
         if out is None:
@@ -501,7 +562,7 @@ class Replica:
             raise ValueError(f"out has {out.size} elements, which do not belong to {src.size} of the source")
         return count, d, out_count, dtype, s
 
-    def read(self, variable):
+    def read(self, variable: Variable) -> NDArray[Any]:
         """Returns this replica's value of a variable, as a read-only array. It changes with the variable, and
         must not be used after the variable or the strategy was destroyed."""
         data = ctypes.c_void_p()
@@ -510,39 +571,40 @@ class Replica:
         tensor.data = data
         return _array_at(tensor, variable)
 
-    def assign(self, variable, value):
-        """Assigns a value. What the values of replicas become together is the variable's aggregation."""
+    def assign(self, variable: Variable, value: NDArray[Any]) -> None:
+        """Assigns a value. The aggregation of the variable says what the values of replicas become
+        together."""
         _c.check(lib.ditto_assign(self._get(), variable._get(), 1, variable._fits(value)))
 
-    def assign_add(self, variable, value):
-        """Adds a value."""
+    def assign_add(self, variable: Variable, value: NDArray[Any]) -> None:
+        """Adds a value, as `assign` assigns one."""
         _c.check(lib.ditto_assign(self._get(), variable._get(), 2, variable._fits(value)))
 
-    def assign_sub(self, variable, value):
-        """Subtracts a value."""
+    def assign_sub(self, variable: Variable, value: NDArray[Any]) -> None:
+        """Subtracts a value, as `assign` assigns one."""
         _c.check(lib.ditto_assign(self._get(), variable._get(), 3, variable._fits(value)))
 
     @property
-    def worker(self):
+    def worker(self) -> int | None:
         """The number of the worker, in a function that a coordinator has scheduled, and otherwise None."""
-        number = lib.ditto_worker(self._get())
+        number: int = lib.ditto_worker(self._get())
         return None if number == 2**32 - 1 else number
 
-    def pull(self, variable, lock=None):
-        """Returns a copy of a parameter, in a scheduled function. lock=False copies the elements as they
-        come, if the variable has the concurrency "free_reads" or "hogwild"."""
+    def pull(self, variable: Variable, lock: bool | None = None) -> NDArray[Any]:
+        """Returns a copy of a parameter, in a scheduled function. With `lock=False` the elements are copied
+        without a lock, if the variable has the concurrency "free_reads" or "hogwild"."""
         array = numpy.empty(variable._shape, variable._dtype)
         address, _, _ = _check_array(array, "the value", True)
         _c.check(lib.ditto_pull(self._get(), variable._get(), ctypes.byref(_pull_options(lock)), address))
         return array
 
-    def lookup(self, variable, indices, lock=None):
-        """Returns a copy of rows of a variable. The indices may be any integers, and are copied. lock is that
-        of pull, for parameters alone."""
-        indices = _indices_of(indices)
-        rows = numpy.empty(indices.shape + variable._shape[1:], variable._dtype)
-        given = (self._get(), variable._get(), ctypes.c_void_p(indices.ctypes.data),
-                 ctypes.c_size_t(indices.size))
+    def lookup(self, variable: Variable, indices: ArrayLike, lock: bool | None = None) -> NDArray[Any]:
+        """Returns a copy of rows of a variable. The indices may be integers of any dtype, and are copied.
+        `lock` is that of `pull`, and for parameters alone."""
+        numbers = _indices_of(indices)
+        rows = numpy.empty(numbers.shape + variable._shape[1:], variable._dtype)
+        given = (self._get(), variable._get(), ctypes.c_void_p(numbers.ctypes.data),
+                 ctypes.c_size_t(numbers.size))
         if lock is None:
             _c.check(lib.ditto_lookup(*given, ctypes.c_void_p(rows.ctypes.data)))
         else:
@@ -550,21 +612,21 @@ class Replica:
                                          ctypes.c_void_p(rows.ctypes.data)))
         return rows
 
-    def scatter(self, variable, op, indices, rows):
-        """Changes rows of a variable. op is "add", "sub", "mul", "div", "min", "max" or "update"."""
-        indices = _indices_of(indices)
+    def scatter(self, variable: Variable, op: ScatterOp, indices: ArrayLike, rows: NDArray[Any]) -> None:
+        """Changes rows of a variable. `op` is "add", "sub", "mul", "div", "min", "max" or "update"."""
+        numbers = _indices_of(indices)
         address, _, dtype = _check_array(rows, "the rows", False)
-        if rows.shape != indices.shape + variable._shape[1:]:
-            raise ValueError(f"the rows have the shape {rows.shape}, and {indices.size} rows of the variable "
-                             f"have {indices.shape + variable._shape[1:]}")
-        slices = _c.Slices(indices=indices.ctypes.data, values=address, rows=indices.size,
+        if rows.shape != numbers.shape + variable._shape[1:]:
+            raise ValueError(f"the rows have the shape {rows.shape}, and {numbers.size} rows of the variable "
+                             f"have {numbers.shape + variable._shape[1:]}")
+        slices = _c.Slices(indices=numbers.ctypes.data, values=address, rows=numbers.size,
                            row_count=int(numpy.prod(variable._shape[1:], dtype=numpy.int64)), dtype=dtype)
         _c.check(lib.ditto_scatter(self._get(), variable._get(), _one_of(_SCATTERS, op, "the op"),
                                    ctypes.byref(slices)))
 
-    def batches(self, iterator):
-        """Yields this replica's batches of an Iterator or a SharedDataset, as tuples of read-only arrays,
-        valid until the next batch."""
+    def batches(self, iterator: Iterator | SharedDataset) -> Generator[tuple[NDArray[Any], ...], None, None]:
+        """Yields this replica's batches of an `Iterator` or a `SharedDataset`, as tuples of read-only arrays.
+        They are valid until the next batch."""
         batch = _c.Batch()
         take = getattr(lib, iterator._take)
         while _c.check(take(self._get(), iterator._get(), ctypes.byref(batch))) == _c.OK:
@@ -572,20 +634,20 @@ class Replica:
 
 
 class Pending:
-    """An operation that was started."""
+    """An operation that was started, for example by `Replica.all_reduce_start`."""
 
-    def __init__(self, replica, *arrays):
+    def __init__(self, replica: Replica, *arrays: NDArray[Any]) -> None:
         self._replica = replica
         self._arrays = arrays  # they must exist until the operation is complete
         self._pending = _c.Pending()
 
-    def wait(self):
+    def wait(self) -> None:
         """Waits until the operation is complete."""
         _c.check(lib.ditto_wait(self._replica._get(), ctypes.byref(self._pending), None))
         self._replica._pending.pop(id(self), None)
 
-    def test(self):
-        """Returns True if the operation is complete, and counts as waited for."""
+    def test(self) -> bool:
+        """Returns True if the operation is complete. `wait` is then not needed."""
         complete = _c.check(lib.ditto_test(self._replica._get(), ctypes.byref(self._pending))) == _c.OK
         if complete:
             self._replica._pending.pop(id(self), None)
@@ -593,20 +655,22 @@ class Pending:
 
 
 class Variable(_Object):
-    """A variable of a strategy."""
+    """A variable, made by `Strategy.variable`. Replicas use it through methods of `Replica`, and its own
+    methods are for outside of a run."""
     _destroy = "ditto_variable_destroy"
 
-    def __init__(self, handle, value, strategy):
+    def __init__(self, handle: ctypes.c_void_p, value: NDArray[Any], strategy: Strategy) -> None:
         super().__init__(handle)
         self._strategy = strategy  # it has the memory
-        self._shape, self._dtype = value.shape, value.dtype
+        self._shape: tuple[int, ...] = value.shape
+        self._dtype: numpy.dtype[Any] = value.dtype
 
-    def _spec(self):
+    def _spec(self) -> _c.Tensor:
         tensor = _c.Tensor()
         _c.check(lib.ditto_variable_spec(self._get(), ctypes.byref(tensor)))
         return tensor
 
-    def _fits(self, value):
+    def _fits(self, value: NDArray[Any]) -> ctypes.c_void_p:
         address, _, _ = _check_array(value, "the value", False)
         if value.shape != self._shape or value.dtype != self._dtype:
             raise ValueError(f"the value is {value.dtype} of shape {value.shape}, and the variable is "
@@ -614,48 +678,50 @@ class Variable(_Object):
         return address
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name of the variable."""
         found = _c.VariableProperties()
         _c.check(lib.ditto_variable_info(self._get(), ctypes.byref(found)))
-        return found.name.decode()
+        return str(found.name.decode())
 
-    def read(self):
-        """Returns the value, outside of a run. Of a variable that is synchronized on read, the aggregate."""
+    def read(self) -> NDArray[Any]:
+        """Returns a copy of the value, outside of a run. If the variable is synchronized on read, it is the
+        aggregate."""
         array = numpy.empty(self._shape, self._dtype)
         address, _, _ = _check_array(array, "the value", True)
         _c.check(lib.ditto_variable_read(self._get(), address, ctypes.c_size_t(array.nbytes)))
         return array
 
-    def assign(self, value):
+    def assign(self, value: NDArray[Any]) -> None:
         """Assigns a value, outside of a run."""
         size = ctypes.c_size_t(value.nbytes)
         _c.check(lib.ditto_variable_assign(self._get(), 1, self._fits(value), size))
 
 
 class Optimizer(_Object):
-    """Updates variables from gradients. Made by Strategy.optimizer, and destroyed before its variables."""
+    """Updates variables from gradients. It is made by `Strategy.optimizer`, and must be destroyed before its
+    variables. `Replica.apply` makes a step."""
     _destroy = "ditto_optimizer_destroy"
 
-    def __init__(self, handle, variables):
+    def __init__(self, handle: ctypes.c_void_p, variables: list[Variable]) -> None:
         super().__init__(handle)
         self._variables = variables
 
     @property
-    def iterations(self):
+    def iterations(self) -> int:
         """The number of steps so far, outside of a run."""
         counter, steps = ctypes.c_void_p(self._info().iterations), ctypes.c_int64()
         _c.check(lib.ditto_variable_read(counter, ctypes.byref(steps), ctypes.c_size_t(8)))
         return steps.value
 
-    def _info(self):
+    def _info(self) -> _c.OptimizerProperties:
         found = _c.OptimizerProperties()
         _c.check(lib.ditto_optimizer_info(self._get(), ctypes.byref(found)))
         return found
 
-    def staleness(self):
+    def staleness(self) -> dict[str, Any]:
         """Returns how old the gradients of steps on parameters were, as a dict with the members of
-        ditto_staleness_counters (ditto/optimizer.h)."""
+        `ditto_staleness_counters`."""
         found = _c.StalenessCounters()
         _c.check(lib.ditto_optimizer_staleness(self._get(), ctypes.byref(found)))
         return _c.dict_of(found)
@@ -666,11 +732,10 @@ class Optimizer(_Object):
 _NAME = b"a function of Python"
 
 
-@_c.REPLICA_FUNCTION
-def _scheduled(handle, _):
+def _call_scheduled(handle: int, _: object) -> int:
     """The function that C schedules. Its argument is the number of the call."""
     number = _c.Tensor()
-    status = lib.ditto_argument(ctypes.c_void_p(handle), None, ctypes.byref(number))
+    status: int = lib.ditto_argument(ctypes.c_void_p(handle), None, ctypes.byref(number))
     if status < 0:
         return status
     call = _Call.all.get(ctypes.c_int64.from_address(number.data).value)
@@ -682,15 +747,18 @@ def _scheduled(handle, _):
     return status
 
 
+_scheduled = _c.REPLICA_FUNCTION(_call_scheduled)
+
+
 class _Batch:
     """What a coordinator and its functions share. Workers have no reference to the coordinator itself, so
     that it is never destroyed on one of their threads by them."""
 
-    def __init__(self):
-        self.calls = {}  # functions whose end is not known, by number
-        self.first = None  # the first exception
+    def __init__(self) -> None:
+        self.calls: dict[int, _Call] = {}  # functions whose end is not known, by number
+        self.first: BaseException | None = None  # the first exception
 
-    def forget(self, numbers):
+    def forget(self, numbers: Iterable[int]) -> None:
         """Forgets functions that have ended, or will never be executed."""
         for number in numbers:
             self.calls.pop(number, None)
@@ -699,22 +767,23 @@ class _Batch:
 
 class _Call(_Run):
     """A function that was scheduled."""
-    all = {}  # by number, of all coordinators
+    all: ClassVar[dict[int, _Call]] = {}  # by number, of all coordinators
     _numbers = itertools.count()
 
-    def __init__(self, strategy, batch, function, arguments):
+    def __init__(self, strategy: Strategy, batch: _Batch, function: Callable[..., object],
+                 arguments: tuple[Any, ...]) -> None:
         super().__init__(lambda replica: function(replica, *arguments), strategy._replicas_per_worker)
         self.number, self.batch, self._ended = next(self._numbers), batch, 0
         batch.calls[self.number] = self.all[self.number] = self
 
-    def count_end(self):
+    def count_end(self) -> None:
         """Forgets the function when all replicas of the worker have ended it."""
         with self.lock:
             self._ended += 1
         if self._ended >= len(self.results):
             self.batch.forget([self.number])
 
-    def keep(self, handle, e):
+    def keep(self, handle: int, e: BaseException) -> int:
         status = super().keep(handle, e)
         if status == _c.ERR_USER:
             self.batch.first = self.batch.first or self.first
@@ -723,12 +792,14 @@ class _Call(_Run):
 
 class Coordinator(_Object):
     """The queue of a strategy of the kind "parameter_server", and its workers, which take functions from it
-    and do not wait for each other. options are queue_capacity and max_attempts."""
+    and do not wait for each other. `options` are `queue_capacity` and `max_attempts`
+    (`ditto_coordinator_options`)."""
     _destroy = "ditto_coordinator_destroy"
-    _all = weakref.WeakSet()
-    _left = []  # handles that could not be destroyed where the last reference ended
+    _all: ClassVar[weakref.WeakSet[Coordinator]] = weakref.WeakSet()
+    # Handles that could not be destroyed where the last reference ended.
+    _left: ClassVar[list[ctypes.c_void_p]] = []
 
-    def __init__(self, strategy, **options):
+    def __init__(self, strategy: Strategy, **options: int) -> None:
         given = _c.CoordinatorOptions(**options)
         self._destroy_left()
         _c.check(lib.ditto_function_register(_NAME, _scheduled, None))
@@ -737,12 +808,12 @@ class Coordinator(_Object):
         self._all.add(self)
 
     @property
-    def num_workers(self):
+    def num_workers(self) -> int:
         """The number of workers."""
-        return self.stats()["num_workers"]
+        return int(self.stats()["num_workers"])
 
-    def schedule(self, function, *arguments):
-        """Puts function(replica, *arguments) into the queue, and returns a Remote. The arguments are not
+    def schedule(self, function: Callable[..., object], *arguments: Any) -> Remote:
+        """Puts `function(replica, *arguments)` into the queue, and returns a `Remote`. The arguments are not
         copied. If an earlier function has raised an exception, this one is not scheduled, and the exception
         comes out of the call."""
         queue, handle = self._get(), ctypes.c_void_p()
@@ -759,39 +830,40 @@ class Coordinator(_Object):
             lib.ditto_value_destroy(value)
         return Remote(handle, call)
 
-    def join(self):
+    def join(self) -> None:
         """Waits until the queue is empty and all functions have ended. If one has raised an exception, it
-        comes out of the call."""
+        comes out of the call, once."""
         numbers = list(self._batch.calls)
         status = lib.ditto_coordinator_join(self._get())
         if status in (_c.OK, _c.ERR_USER):  # after other errors functions may still be in the queue
             self._batch.forget(numbers)
         self._check(status)
 
-    def done(self):
+    def done(self) -> bool:
         """Returns True if the queue is empty and all functions have ended."""
         done = ctypes.c_int()
         self._check(lib.ditto_coordinator_done(self._get(), ctypes.byref(done)))
         return bool(done.value)
 
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         """Returns what the queue and the workers have done, as a dict with the members of
-        ditto_coordinator_counters (ditto/coordinator.h)."""
+        `ditto_coordinator_counters`."""
         found = _c.CoordinatorCounters()
         _c.check(lib.ditto_coordinator_stats(self._get(), ctypes.byref(found)))
         return _c.dict_of(found)
 
-    def share(self, dataset, batch, state=None, **options):
+    def share(self, dataset: Dataset, batch: int, state: bytes | None = None,
+              **options: int) -> SharedDataset:
         """Begins a pass over a dataset of which all workers take batches of `batch` rows, and returns a
-        SharedDataset. state is what SharedDataset.save returned. options are those of
-        ditto_coordinator_shared_dataset, for example flags."""
+        `SharedDataset`. `state` is what `SharedDataset.save` has returned. `options` are those of
+        `ditto_coordinator_shared_dataset`, for example `flags`."""
         given = _c.InputOptions(global_batch=batch, **options)
         if state is not None:
             given.state, given.state_bytes = ctypes.cast(ctypes.c_char_p(state), ctypes.c_void_p), len(state)
         made = _make(lib.ditto_coordinator_shared_dataset, self._get(), dataset._get(), ctypes.byref(given))
         return SharedDataset(made, dataset, self)
 
-    def destroy(self):
+    def destroy(self) -> None:
         """Cancels the functions in the queue, and waits for those that are executed."""
         try:
             super().destroy()
@@ -799,7 +871,7 @@ class Coordinator(_Object):
             if self._handle is None:
                 self._batch.forget(list(self._batch.calls))
 
-    def __del__(self):
+    def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle is None or lib is None:
             return
@@ -809,12 +881,12 @@ class Coordinator(_Object):
             self._left.append(handle)  # for example if this is a worker's thread
 
     @classmethod
-    def _destroy_left(cls):
+    def _destroy_left(cls) -> None:
         """Destroys what could not be destroyed before. What still cannot be stays for the next time."""
         left, cls._left[:] = list(cls._left), []
         cls._left += [handle for handle in left if not _is_gone_after(lib.ditto_coordinator_destroy(handle))]
 
-    def _check(self, status):
+    def _check(self, status: int) -> None:
         """Raises the exception of a function that has failed, once."""
         first = self._batch.first
         if status < 0:
@@ -825,18 +897,19 @@ class Coordinator(_Object):
 
 
 class SharedDataset(_Object):
-    """A dataset from which all workers take batches: replica.batches(shared) in a scheduled function. Made by
-    Coordinator.share."""
+    """A dataset from which all workers take batches, with `replica.batches(shared)` in a scheduled function.
+    It is made by `Coordinator.share`."""
     _destroy = "ditto_shared_dataset_destroy"
     _take = "ditto_shared_dataset_next"
-    _left = []  # handles that could not be destroyed where the last reference ended, and their datasets
+    # Handles that could not be destroyed where the last reference ended, and their datasets.
+    _left: ClassVar[list[tuple[ctypes.c_void_p, Dataset]]] = []
 
-    def __init__(self, handle, dataset, coordinator):
+    def __init__(self, handle: ctypes.c_void_p, dataset: Dataset, coordinator: Coordinator) -> None:
         super().__init__(handle)
         self._dataset, self._strategy = dataset, coordinator._strategy
         self._destroy_left()
 
-    def __del__(self):
+    def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle is None or lib is None:
             return
@@ -844,13 +917,13 @@ class SharedDataset(_Object):
             self._left.append((handle, self._dataset))  # for example if functions may still use it
 
     @classmethod
-    def _destroy_left(cls):
+    def _destroy_left(cls) -> None:
         """Destroys what could not be destroyed before. What still cannot be stays for the next time."""
         left, cls._left[:] = list(cls._left), []
         cls._left += [one for one in left if not _is_gone_after(lib.ditto_shared_dataset_destroy(one[0]))]
 
-    def save(self):
-        """Returns the position as bytes, for Coordinator.share."""
+    def save(self) -> bytes:
+        """Returns the position as bytes, for `Coordinator.share`."""
         state, length = ctypes.c_void_p(), ctypes.c_size_t()
         _c.check(lib.ditto_shared_dataset_save(self._get(), ctypes.byref(state), ctypes.byref(length)))
         try:
@@ -860,16 +933,16 @@ class SharedDataset(_Object):
 
 
 class Remote(_Object):
-    """A function that was scheduled."""
+    """A function that was scheduled by `Coordinator.schedule`."""
     _destroy = "ditto_remote_destroy"
 
-    def __init__(self, handle, call):
+    def __init__(self, handle: ctypes.c_void_p, call: _Call) -> None:
         super().__init__(handle)
         self._call = call
 
-    def fetch(self):
+    def fetch(self) -> Any:
         """Waits until the function has ended, and returns what it returned, or raises its exception. If a
-        worker has several replicas, it is a list of what they returned."""
+        worker has several replicas, it returns the list of what they returned."""
         out = ctypes.c_void_p()
         status = lib.ditto_remote_fetch(self._get(), ctypes.byref(out))
         if self.done():
@@ -880,14 +953,14 @@ class Remote(_Object):
         results = self._call.results
         return results[0] if len(results) == 1 else results
 
-    def done(self):
-        """Returns True if fetch would not wait."""
+    def done(self) -> bool:
+        """Returns True if `fetch` would not wait."""
         done = ctypes.c_int()
         _c.check(lib.ditto_remote_test(self._get(), ctypes.byref(done)))
         return bool(done.value)
 
-    def cancel(self):
-        """Cancels the function, if no worker has begun it. Returns False if one has."""
+    def cancel(self) -> bool:
+        """Cancels the function. Returns False if a worker has begun it."""
         status = lib.ditto_remote_cancel(self._get())
         if _c.STATUS.get(status) == "BUSY":
             return False
@@ -897,7 +970,7 @@ class Remote(_Object):
 
 
 @atexit.register
-def _end_workers():
+def _end_workers() -> None:
     """Workers that call Python while the interpreter ends would end the process."""
     for coordinator in list(Coordinator._all):
         with contextlib.suppress(Error):
@@ -906,7 +979,7 @@ def _end_workers():
     SharedDataset._destroy_left()
 
 
-def _list_names(paths):
+def _list_names(paths: StrOrBytesPath | Iterable[StrOrBytesPath]) -> ctypes.Array[ctypes.c_char_p]:
     if isinstance(paths, (str, bytes, os.PathLike)):
         paths = [paths]
     names = [os.fsencode(path) for path in paths]
@@ -914,93 +987,98 @@ def _list_names(paths):
 
 
 class Dataset(_Object):
-    """Rows, and what is to be done with them."""
+    """Rows, and what is to be done with them. `Strategy.iterate` and `Coordinator.share` read it."""
     _destroy = "ditto_dataset_destroy"
 
-    def __init__(self, handle, *inputs):
+    def __init__(self, handle: ctypes.c_void_p, *inputs: object) -> None:
         super().__init__(handle)
         self._inputs = inputs  # arrays and datasets that must exist as long as this one
 
     @classmethod
-    def from_arrays(cls, *arrays):
-        """Row i has element i of each array. The arrays are not copied, and must not change."""
+    def from_arrays(cls, *arrays: NDArray[Any]) -> Dataset:
+        """Makes a dataset whose row i has element i of each array. The arrays are not copied, and must not
+        change."""
         tensors = (_c.Tensor * len(arrays))(*(_tensor_of(array, "an array") for array in arrays))
         return cls(_make(lib.ditto_dataset_from_arrays, tensors, ctypes.c_uint32(len(arrays))), arrays)
 
     @classmethod
-    def range(cls, start, stop, step=1):
-        """Rows of one int64 each."""
+    def range(cls, start: int, stop: int, step: int = 1) -> Dataset:
+        """Makes a dataset of the numbers that `range(start, stop, step)` has, as int64."""
         return cls(_make(lib.ditto_dataset_from_range, ctypes.c_int64(start), ctypes.c_int64(stop),
                          ctypes.c_int64(step)))
 
     @classmethod
-    def from_npy(cls, *paths):
-        """One .npy file for each component of a row."""
+    def from_npy(cls, *paths: StrOrBytesPath) -> Dataset:
+        """Makes a dataset from .npy files, one for each component of a row."""
         names = _list_names(paths)
         return cls(_make(lib.ditto_dataset_from_npy, names, ctypes.c_uint32(len(names))))
 
     @classmethod
-    def from_csv(cls, paths, components, **options):
-        """Rows of CSV files. A component is (first column, number of columns, dtype); options are those of
-        ditto_csv_options, for example skip_lines."""
+    def from_csv(cls, paths: StrOrBytesPath | Iterable[StrOrBytesPath],
+                 components: Sequence[tuple[int, int, DTypeLike]], **options: int | str | bytes) -> Dataset:
+        """Makes a dataset from the rows of CSV files. A component is `(first column, number of columns,
+        dtype)`. `options` are members of `ditto_csv_options`, for example `skip_lines`."""
         names = _list_names(paths)
         files = _c.Files(names=names, num_names=len(names))
         given = (_c.CsvComponent * len(components))()
         for component, (first, count, dtype) in zip(given, components):
             component.first_column, component.num_columns = first, count
             component.dtype = _one_of(_DTYPES, numpy.dtype(dtype).name, "the dtype")
-        options = {name: value.encode() if isinstance(value, str) else value
-                   for name, value in options.items()}
-        options = _c.CsvOptions(**options)
+        csv = _c.CsvOptions(**{name: value.encode() if isinstance(value, str) else value
+                               for name, value in options.items()})
         return cls(_make(lib.ditto_dataset_from_csv, ctypes.byref(files), given,
-                         ctypes.c_uint32(len(components)), ctypes.byref(options)))
+                         ctypes.c_uint32(len(components)), ctypes.byref(csv)))
 
-    def shuffle(self, seed=0, buffer_rows=0):
-        """The same rows in another order, which the seed decides."""
+    def shuffle(self, seed: int = 0, buffer_rows: int = 0) -> Dataset:
+        """Returns a dataset with the same rows in another order, which the seed decides. Each row is drawn
+        from a buffer of `buffer_rows` rows, and from all rows if this is 0."""
         options = _c.ShuffleOptions(seed=seed, buffer_rows=buffer_rows)
         return Dataset(_make(lib.ditto_dataset_shuffle, self._get(), ctypes.byref(options)), self)
 
-    def repeat(self, count):
-        """All rows `count` times."""
+    def repeat(self, count: int) -> Dataset:
+        """Returns a dataset with all rows `count` times."""
         return Dataset(_make(lib.ditto_dataset_repeat, self._get(), ctypes.c_uint64(count)), self)
 
-    def take(self, count):
-        """The first rows."""
+    def take(self, count: int) -> Dataset:
+        """Returns a dataset with the first `count` rows."""
         return Dataset(_make(lib.ditto_dataset_take, self._get(), ctypes.c_uint64(count)), self)
 
-    def skip(self, count):
-        """The rows after the first ones."""
+    def skip(self, count: int) -> Dataset:
+        """Returns a dataset without the first `count` rows."""
         return Dataset(_make(lib.ditto_dataset_skip, self._get(), ctypes.c_uint64(count)), self)
 
 
 class Iterator(_Object):
-    """Batches of a dataset for the replicas of a strategy."""
+    """Batches of a dataset for the replicas of a strategy. It is made by `Strategy.iterate`, and
+    `Replica.batches` takes the batches."""
     _destroy = "ditto_iterator_destroy"
     _take = "ditto_next"
 
-    def __init__(self, handle, dataset, strategy):
+    def __init__(self, handle: ctypes.c_void_p, dataset: Dataset, strategy: Strategy) -> None:
         super().__init__(handle)
         self._dataset, self._strategy = dataset, strategy
 
 
 # -- checkpoints --
 
-_checkpoints = []
+_checkpoints: list[ctypes.CDLL] = []
 
 
-def _hdf5():
+def _hdf5() -> ctypes.CDLL:
     if not _checkpoints:
         library = _c.load("ditto-hdf5")
         _checkpoints.append(library)
     return _checkpoints[0]
 
 
-class Checkpoint(dict):
-    """The arrays of a checkpoint by their names. `step` is the step that was saved."""
-    step = 0
+class Checkpoint(dict[str, "NDArray[Any]"]):
+    """The arrays of a checkpoint by their names."""
+
+    #: The step that was saved.
+    step: int = 0
 
 
-def load(path):
+def load(path: StrOrBytesPath) -> Checkpoint:
     """Reads a checkpoint. No strategy is needed."""
     library = _hdf5()
     handle = _make(library.ditto_checkpoint_open, None, os.fsencode(path))

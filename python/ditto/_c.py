@@ -1,27 +1,29 @@
 """The C library, its structs, and its errors. The package has no compiled part.
 
 The structs have the layout of the C headers; tests/python compares sizes and offsets."""
+from __future__ import annotations
+
 import ctypes
-import ctypes.util
 import os
 import pathlib
+from typing import Any
 
 MAX_RANK = 8
 MAX_COMPONENTS = 16
 HISTOGRAM_LENGTH = 32
 
-# The version of the headers that the structs below are those of.
-VERSION = (0, 1)
-
 
 class Error(Exception):
-    """An error of ditto. str(error) is its message."""
+    """An error of ditto. `str(error)` is its message. `status` is the name of the status without `DITTO_ERR_`,
+    for example "DIVERGED". `replica` is the number of the replica that failed, or -1, and `function` is the
+    name of the function of C that failed."""
+    __module__ = "ditto"
 
-    def __init__(self, record):
+    def __init__(self, record: Record) -> None:
         super().__init__(record.message.decode(errors="replace"))
-        self.status = STATUS.get(record.status, str(record.status))  # for example "DIVERGED"
-        self.replica = record.replica  # the replica that failed, or -1
-        self.function = (record.function or b"").decode()  # the C function that failed
+        self.status: str = STATUS.get(record.status, str(record.status))
+        self.replica: int = record.replica
+        self.function: str = (record.function or b"").decode()
 
 
 STATUS = {
@@ -49,9 +51,9 @@ class Tensor(ctypes.Structure):
 class Options(ctypes.Structure):
     """A struct that begins with its size. All else is 0, which means the default."""
 
-    def __init__(self, **members):
+    def __init__(self, **members: Any) -> None:
         super().__init__(struct_size=ctypes.sizeof(self))
-        names = [name for name, _ in self._fields_]
+        names = [field[0] for field in self._fields_]
         for name, value in members.items():
             if name not in names or name == "struct_size":
                 raise TypeError(f"there is no option {name!r}: there are {', '.join(names[1:])}")
@@ -246,32 +248,26 @@ THROUGH_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size
                                     ctypes.c_void_p)
 
 
-def find(name):
-    """Returns the path of libditto, or of libditto-hdf5: in DITTO_LIBRARY_PATH, beside this package in an
-    installed prefix, or where the system finds it."""
-    folders = os.environ.get("DITTO_LIBRARY_PATH", "").split(":")
-    prefix = pathlib.Path(__file__).resolve().parents[3]  # PREFIX/share/ditto/python/ditto
-    folders += [str(prefix.parent / part) for part in ("lib", "lib64")]
-    folders += [str(folder) for folder in (prefix.parent / "lib").glob("*-linux-gnu")]
-    for folder in filter(None, folders):
-        path = pathlib.Path(folder) / f"lib{name}.so.0"
-        if path.exists():
-            return str(path)
-    return ctypes.util.find_library(name)
-
-
-def load(name="ditto"):
-    """Loads a library of ditto. ctypes lets other threads of Python run while a function of it is called, so
-    a replica that waits in a collective stops no other."""
-    path = find(name)
-    if path is None:
-        raise ImportError(f"lib{name} was not found: install ditto, or set DITTO_LIBRARY_PATH to its folder")
+def load(name: str = "ditto") -> ctypes.CDLL:
+    """Loads libditto or libditto-hdf5: from DITTO_LIBRARY_PATH, from the prefix where this package is
+    installed, from /usr/local, or from where the system looks for libraries. ctypes lets other threads of
+    Python run while a function of it is called, so a replica that waits in a collective stops no other."""
+    file = f"lib{name}.so.0"
+    folders = [pathlib.Path(part) for part in os.environ.get("DITTO_LIBRARY_PATH", "").split(":") if part]
+    # The package is in PREFIX/share/ditto/python/ditto, or in PREFIX/lib/python3.N/site-packages/ditto.
+    for prefix in (pathlib.Path(__file__).resolve().parents[3].parent, pathlib.Path("/usr/local")):
+        folders += [prefix / "lib", prefix / "lib64", *(prefix / "lib").glob("*-linux-gnu")]
+    found = [str(folder / file) for folder in folders if (folder / file).exists()]
     try:
-        library = ctypes.CDLL(path)
+        return ctypes.CDLL(found[0] if found else file)
     except OSError as e:
-        hint = ": see docs/dlopen.md" if "static TLS" in str(e) else ""
-        raise ImportError(f"{path} could not be loaded: {e}{hint}") from e
-    return library
+        hint = ""
+        if "static TLS" in str(e):
+            hint = ": see docs/dlopen.md"
+        elif not found:
+            hint = (f". It is not in {', '.join(map(str, folders))} either: install ditto, or set "
+                    "DITTO_LIBRARY_PATH to its folder, which `pkg-config --variable=libdir ditto` prints")
+        raise ImportError(f"ditto could not load its library: {e}{hint}") from None
 
 
 lib = load()
@@ -282,25 +278,21 @@ for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_r
     getattr(lib, function).restype = ctypes.c_uint32
     getattr(lib, function).argtypes = [ctypes.c_void_p]
 
-version = lib.ditto_version().decode()
-if tuple(int(number) for number in version.split(".")[:2]) != VERSION:
-    raise ImportError(f"this package is of ditto {VERSION[0]}.{VERSION[1]}, but the library is {version}")
 
-
-def check(status):
+def check(status: int) -> int:
     """Returns a status that is no error, and raises Error for one that is."""
     if status < 0:
         raise Error(lib.ditto_last_error().contents)
     return status
 
 
-def dict_of(counters):
+def dict_of(counters: Options) -> dict[str, Any]:
     """Returns the members of a struct that the library has filled. Arrays become lists."""
-    found = {name: getattr(counters, name) for name, _ in counters._fields_ if name != "struct_size"}
+    found = {field[0]: getattr(counters, field[0]) for field in counters._fields_[1:]}
     return {name: value if isinstance(value, int) else list(value) for name, value in found.items()}
 
 
-def text_of(function, *arguments):
+def text_of(function: Any, *arguments: Any) -> str:
     """Returns what a C function writes with (buffer, capacity, length)."""
     length = ctypes.c_size_t()
     check(function(*arguments, None, 0, ctypes.byref(length)))

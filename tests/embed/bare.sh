@@ -140,7 +140,8 @@ cmake "C with checkpoints" "$saved" checkpoint.c ditto::hdf5 hdf5 "C;CXX"
 cmake "C++ with checkpoints" "$saved" saves.cpp ditto::hdf5 hdf5 "C;CXX"
 cmake "Fortran with checkpoints" "$saved" saves.f90 "ditto::fortran;ditto::hdf5" "fortran;hdf5" "C;Fortran"
 expect Python "$mean" "python3 -c '
-import ditto, numpy
+import ditto, importlib.metadata, numpy
+assert importlib.metadata.version(\"ditto\") == ditto.__version__
 with ditto.Strategy(2) as s:
     squares = s.run(lambda self: self.all_reduce(numpy.array([(self.id + 1.0) ** 2]), \"mean\")[0])
     print(f\"mean square over {s.num_replicas} replicas: {squares[0]}\")'"

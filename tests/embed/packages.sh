@@ -75,14 +75,26 @@ fi
 if ! grep -q 'not for dlopen' "$build/meson-logs/meson-log.txt" &&
     /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     cat >"$scratch/app.py" <<'PYTHON'
+import importlib.metadata
+
 import ditto
 import numpy
 
+assert importlib.metadata.version("ditto") == ditto.__version__ == ditto.version
 with ditto.Strategy(2) as strategy:
     squares = strategy.run(lambda self: self.all_reduce(numpy.array([(self.id + 1.0) ** 2]), "mean")[0])
     print(f"mean square over {strategy.num_replicas} replicas: {squares[0]}")
 PYTHON
     expect python "$mean" env PYTHONPATH="$scratch/moved/share/ditto/python" /usr/bin/python3 app.py
+    # pip installs the package alone, and the library is found by its path. mypy reads the hints.
+    if /usr/bin/python3 -c 'import ensurepip, flit_core' 2>/dev/null; then
+        /usr/bin/python3 -m venv --system-site-packages "$scratch/venv"
+        "$scratch/venv/bin/pip" install --quiet --no-build-isolation ./python
+        expect "pip" "$mean" env DITTO_LIBRARY_PATH="$lib" "$scratch/venv/bin/python" app.py
+        cp tests/python/typed_program.py "$scratch"
+        expect "mypy" "Success: no issues found in 1 source file" \
+            "$scratch/venv/bin/python" -m mypy --strict typed_program.py
+    fi
 fi
 unset PKG_CONFIG_LIBDIR
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

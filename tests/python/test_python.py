@@ -5,6 +5,7 @@ The library is found through DITTO_LIBRARY_PATH."""
 import gc
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,30 @@ class Structs(unittest.TestCase):
         for number, name in _c.STATUS.items():
             self.assertIn(f"X(DITTO_ERR_{name}, {number},", header)
         self.assertEqual(len(_c.STATUS), header.count("X(DITTO_ERR_"))
+
+
+class Library(unittest.TestCase):
+    def test_versions_are_equal(self):
+        self.assertEqual(ditto.__version__, ditto.version)
+
+    def test_a_package_of_another_version_is_refused(self):
+        init = pathlib.Path(ditto.__file__)
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(init.parent, pathlib.Path(folder) / "ditto")
+            copy = pathlib.Path(folder) / "ditto" / init.name
+            copy.write_text(init.read_text().replace('__version__ = "0.', '__version__ = "7.'))
+            done = subprocess.run([sys.executable, "-c", "import ditto"], capture_output=True, text=True,
+                                  cwd=folder, env={**os.environ, "PYTHONPATH": folder})
+        self.assertRegex(done.stderr, r"of ditto 7.*, but .*/libditto\.so\.0 is " + ditto.version)
+
+    def test_a_library_that_is_not_there(self):
+        with self.assertRaises(ImportError) as caught:
+            _c.load("ditto-nonesuch")
+        message = str(caught.exception)
+        self.assertIn("could not load its library: libditto-nonesuch.so.0: ", message)
+        for folder in (*os.environ["DITTO_LIBRARY_PATH"].split(":"), "/usr/local/lib"):
+            self.assertIn(folder, message)
+        self.assertIn("install ditto, or set DITTO_LIBRARY_PATH", message)
 
 
 class Collectives(unittest.TestCase):
