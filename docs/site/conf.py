@@ -3,6 +3,8 @@ put into one folder."""
 import json
 import pathlib
 import re
+import sys
+import unittest.mock
 
 from docutils import nodes
 from sphinx import addnodes
@@ -15,7 +17,7 @@ author = "The ditto developers"
 project_copyright = "The ditto developers, BSD 3-clause licence"
 release = version = re.search(r"version : '([^']+)'", (ROOT / "meson.build").read_text())[1]
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = []
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 4
@@ -23,9 +25,18 @@ suppress_warnings = []
 highlight_language = "text"
 primary_domain = "c"
 nitpicky = True  # a name of ditto that is not found is a warning
-nitpick_ignore_regex = [(r"c:.*", r"(?!ditto|DITTO).*"), (r"cpp:.*", ".*")]
+nitpick_ignore_regex = [(r"c:.*", r"(?!ditto|DITTO).*"), (r"cpp:.*", ".*"), (r"py:.*", r"(?!ditto\.[A-Z]).*")]
 toc_object_entries_show_parents = "hide"
 smartquotes_action = "D"  # dashes, and no other quotes than those of the text
+
+# The reference of the Python package is made from its docstrings. It is imported without NumPy and without
+# the library.
+sys.path.insert(0, str(ROOT / "python"))
+autodoc_mock_imports = ["numpy"]
+unittest.mock.patch("ctypes.CDLL").start().return_value.ditto_version.return_value = release.encode()
+autodoc_member_order = "bysource"
+python_use_unqualified_type_names = True
+default_role = "literal"  # of `text` in docstrings
 
 html_theme = "furo"
 html_title = f"ditto {release}"
@@ -115,6 +126,13 @@ class LinkNames(SphinxTransform):
             link += literal
 
 
+def leave_out_constructors(_app, _what, name, value, _options, _signature, _returned):
+    """Most classes of Python are not called by programs. Their objects are made by methods of others."""
+    if isinstance(value, type) and name not in ("ditto.Strategy", "ditto.Coordinator"):
+        return "", None
+    return None
+
+
 def make_portable(app, exception):
     """Debian's furo takes a style sheet from the root of a web server, and a script as a module, which
     browsers refuse for files. Both become parts of the files that ask for them."""
@@ -139,5 +157,6 @@ def setup(app):
     app.ditto_names = json.loads(names.read_text())
     app.add_transform(FindLanguages)
     app.add_transform(LinkNames)
+    app.connect("autodoc-process-signature", leave_out_constructors)
     app.connect("build-finished", make_portable)
     return {"parallel_read_safe": True}

@@ -1,5 +1,5 @@
 """Writes the pages of the reference: one for each public header, an index of all functions, and the pages of
-the C++ header and of the Fortran module. Sphinx makes the site, because the Markdown of Doxygen differs from
+the C++ header, of the Fortran module and of the Python package. Sphinx makes the site, because the Markdown of Doxygen differs from
 that of the pages, and Doxygen does not show contracts of several functions at each of them. Breathe is not
 used, because the man pages need a reader of the XML anyway.
 
@@ -218,13 +218,15 @@ def write_index(headers, names):
     for module in FORTRAN_MODULES:
         writer.line(f"   * - :doc:`{module}.f90 <{fortran_page(module)}>`")
         writer.line("     - A module for Fortran 2018.")
+    writer.line("   * - :doc:`import ditto <python>`")
+    writer.line("     - A package for Python.")
     writer.line()
     writer.line("The man pages of section 3 have the same contents: ``man ditto_all_reduce``.")
     writer.line()
     for name, pages in [("", ["functions"]),
                         ("", [pathlib.PurePath(h.path).stem for h in headers] +
                          [cpp_page(header) for header in CPP_HEADERS] +
-                         [fortran_page(module) for module in FORTRAN_MODULES])]:
+                         [fortran_page(module) for module in FORTRAN_MODULES] + ["python"])]:
         writer.line(".. toctree::")
         writer.line("   :hidden:")
         writer.line()
@@ -235,6 +237,19 @@ def write_index(headers, names):
 
 
 # -- languages other than C --
+
+# Sphinx reads the docstrings.
+PYTHON_PAGE = """
+The Python package ditto
+========================
+
+The guide is :doc:`/docs/python`.
+
+.. automodule:: ditto
+   :members:
+   :inherited-members: dict, Exception
+"""
+
 
 def cpp_page(header):
     """Returns the name of the page of a header of C++: cpp, or cpp_input for example."""
@@ -507,6 +522,7 @@ def main():
     for module, free_procedures in FORTRAN_MODULES.items():
         pages[fortran_page(module)], count = write_fortran(module, free_procedures, names)
         num_fortran += count
+    pages["python"] = PYTHON_PAGE
     for name, text in pages.items():
         (output / f"{name}.rst").write_text(text)
     (output / "names.json").write_text(json.dumps(names, indent=0, sort_keys=True))

@@ -34,7 +34,7 @@ SHOWN = ["index.html", "README.html#figures", "docs/tutorial.html", "docs/tutori
          "docs/performance.html#how-it-is-measured", "reference/index.html", "reference/functions.html",
          "reference/collective.html", "reference/collective.html#c.ditto_all_reduce",
          "reference/cpp.html#replica",
-         "reference/fortran.html#replica-all-reduce"]
+         "reference/fortran.html#replica-all-reduce", "reference/python.html#ditto.Replica.all_reduce"]
 LOADING = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src", "video": "src",
            "audio": "src", "embed": "src", "object": "data"}
 
