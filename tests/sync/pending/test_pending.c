@@ -483,6 +483,59 @@ static void a_barrier_in_two_phases_delays_nobody(void **state)
     }
 }
 
+/* -- A source that all replicas share -- */
+
+struct shared_source {
+    struct report report;
+    struct open_one operation;
+    _Atomic bool written;
+};
+
+/* Replica 0 waits for the operation and then writes the source, which a replica may do when its own wait has
+ * returned. The others wait afterwards. */
+static ditto_status write_shared_source(ditto_replica *self, void *argument)
+{
+    struct shared_source *s = argument;
+    struct open_one *o = &s->operation;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t in = o->kind == 1 ? o->count * n : o->count, out = o->kind == 2 ? o->count * n : o->count;
+    float *dst = malloc(out * sizeof(float));
+    ditto_pending pending;
+    if (o->kind == 0)
+        DITTO_TRY(ditto_all_reduce_start(self, o->src, dst, o->count, DITTO_F32, DITTO_SUM, NULL, &pending));
+    else if (o->kind == 1)
+        DITTO_TRY(
+            ditto_reduce_scatter_start(self, o->src, dst, o->count, DITTO_F32, DITTO_SUM, NULL, &pending));
+    else
+        DITTO_TRY(ditto_all_gather_start(self, o->src, dst, o->count, DITTO_F32, NULL, &pending));
+    if (id != 0)
+        await_flag(&s->written);
+    DITTO_TRY(ditto_wait(self, &pending, NULL));
+    for (size_t i = 0; i < in && id == 0; i++)
+        o->src[i] = 100;
+    if (id == 0)
+        atomic_store(&s->written, true);
+    for (size_t i = 0; i < out; i++)
+        EXPECT(&s->report, dst[i] == (o->kind == 2 ? 1.0f : (float)n));
+    free(dst);
+    return DITTO_OK;
+}
+
+static void a_replica_that_has_waited_may_write_a_shared_source(void **state)
+{
+    static const size_t counts[] = { 1, 14, 200, 1024 };
+    for (uint32_t n = 2; n <= 8; n *= 4)
+        for (size_t i = 0; i < 3 * sizeof counts / sizeof counts[0]; i++) {
+            struct shared_source s = { .operation = { .kind = (int)(i % 3), .count = counts[i / 3] } };
+            size_t in = s.operation.count * n;
+            s.operation.src = malloc(in * sizeof(float));
+            for (size_t k = 0; k < in; k++)
+                s.operation.src[k] = 1;
+            run_once(n, NULL, write_shared_source, &s, &s.report);
+            free(s.operation.src);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +546,7 @@ int main(void)
         cmocka_unit_test(operations_can_be_abandoned),
         cmocka_unit_test(a_barrier_in_two_phases_delays_nobody),
         cmocka_unit_test(a_start_without_ring_space_names_the_replicas_that_are_behind),
+        cmocka_unit_test(a_replica_that_has_waited_may_write_a_shared_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
