@@ -71,6 +71,7 @@ ditto_status dti_column_plan(struct dti_column *c)
         c->start[i + 1] = c->start[i] + rows;
     }
     c->rows = c->start[c->parts];
+    DTI_TRY(dti_tensor_check(&c->result, &bytes)); /* an input without elements may have a large result */
     c->kept = dti_tensor_count(&c->result);
     c->blocks = c->kept == 0 ? 0 : c->rows / DITTO_BLOCK_ELEMENTS + (c->rows % DITTO_BLOCK_ELEMENTS != 0);
     c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK_ELEMENTS * c->accumulator_bytes);

@@ -34,7 +34,9 @@ ditto_status dti_gather_shape(const ditto_tensor *part, uint32_t n, uint32_t axi
     whole->data = NULL;
     whole->device = 0;
     for (uint32_t i = 1; i < n; i++)
-        whole->shape[axis] += part[i].shape[axis];
+        if (__builtin_add_overflow(whole->shape[axis], part[i].shape[axis], &whole->shape[axis]))
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "axis %u of the %u tensors together is longer than size_t can count", axis, n);
     return dti_tensor_check(whole, &bytes);
 }
 

@@ -111,6 +111,24 @@ static void rule_4_3_negative_axes_count_from_the_end_and_none_is_given_twice(vo
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* Tensors without elements may have shapes whose results are too large. */
+static void results_that_no_memory_holds_are_refused(void **state)
+{
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_tensor wide = { .dtype = DITTO_I8, .rank = 2, .shape = { (size_t)1 << 61, 0 } },
+                 tall = { .dtype = DITTO_I8, .rank = 2, .shape = { PTRDIFF_MAX, 0 } };
+    ditto_value *value, *result;
+    assert_ok(ditto_strategy_value_from_tensors(strategy, (ditto_tensor[]){ wide, wide, wide }, 1, &value));
+    assert_status(ditto_strategy_reduce(strategy, DITTO_MEAN, value, (const int32_t[]){ 1 }, 1, &result),
+                  DITTO_ERR_RANGE);
+    assert_message("2305843009213693952 elements of f64 are more bytes than an object can have");
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, (ditto_tensor[]){ tall, tall, tall }, 1, &value));
+    assert_status(ditto_strategy_gather(strategy, value, 0, &result), DITTO_ERR_RANGE);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* Adds the sums of blocks a to b - 1 in the order of the tree. */
 static float tree_of(const float *sums, size_t a, size_t b)
 {
@@ -318,6 +336,7 @@ int main(void)
         cmocka_unit_test(rule_4_2_the_mean_is_never_a_mean_of_means),
         cmocka_unit_test(rule_4_2_the_mean_of_integers_is_f64_and_that_of_no_elements_is_nan),
         cmocka_unit_test(rule_4_3_negative_axes_count_from_the_end_and_none_is_given_twice),
+        cmocka_unit_test(results_that_no_memory_holds_are_refused),
         cmocka_unit_test(sums_along_axes_have_the_bits_of_the_sum_over_blocks),
         cmocka_unit_test(rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times),
         cmocka_unit_test(rule_4_5_a_nest_is_reduced_leaf_by_leaf),
