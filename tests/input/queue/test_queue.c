@@ -181,6 +181,12 @@ static void the_limit_counts_all_bytes_in_use(void **state)
     assert_int_equal(got.bytes, 4);
     assert_ok(ditto_queue_put(queue, 0, number(5), 40, 0)); /* all 40 claimed bytes are free again */
     assert_ok(ditto_queue_destroy(queue));
+    queue = make(&OPTIONS(queue, .max_bytes = UINT64_MAX - 1));
+    assert_ok(ditto_queue_put(queue, 0, queue, UINT64_MAX - 1, 0));
+    assert_status(ditto_queue_put(queue, 0, queue, 10, 0), DITTO_PENDING); /* the sum exceeds 64 bits */
+    assert_ok(ditto_queue_get(queue, 0, &got));
+    assert_ok(ditto_queue_put(queue, 0, queue, 10, 0));
+    assert_ok(ditto_queue_destroy(queue));
 }
 
 /* Claims bytes and publishes them, again and again. Records a failure if the claimed bytes of all threads
