@@ -29,6 +29,12 @@
 #define MAGIC_BYTES 8
 static const char magic_2[MAGIC_BYTES + 1] = "DITTOIT2", magic_3[MAGIC_BYTES + 1] = "DITTOIT3";
 
+/* Loops over steps must end, and products of steps and replicas must not exceed 64 bits, whatever a state
+ * says. No run reaches so many steps: with a step each microsecond it would take nine years. A replica is ahead
+ * of another by the batches in its queue, and the largest queue has fewer. */
+#define MOST_STEP  ((uint64_t)1 << 48)
+#define MOST_AHEAD ((uint64_t)1 << 20)
+
 /* Computes one number from the fingerprints of all datasets. */
 static uint64_t fingerprint_all(const struct ditto_iterator *it)
 {
@@ -350,7 +356,7 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
                                struct dti_bytes_reader *from)
 {
     struct dti_sequencer *s = &p->sequencer;
-    s->first = s->cut = s->kept = dti_bytes_get_u64(from);
+    s->first = s->cut = s->kept = dti_bytes_get_at_most(from, MOST_STEP);
     dti_digest_of_rows_begin(s);
     bool same_step = dti_bytes_get_at_most(from, 1) != 0;
     if (!same_step && it->plan.state_replicas == it->all_replicas && !is_whole(it, p))
@@ -365,8 +371,12 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
                         it->plan.state_replicas, it->all_replicas);
     for (uint32_t j = 0; j < s->o.served; j++)
         s->begins[j] = same_step ? s->first : dti_bytes_get_u64(from);
-    for (uint32_t j = 0; j < s->o.served; j++)
-        from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t j = 0; j < s->o.served; j++) {
+        least = s->begins[j] < least ? s->begins[j] : least;
+        from->failed |= s->begins[j] - s->first > MOST_AHEAD; /* also if it is less than s->first */
+    }
+    from->failed |= least != s->first;
     /* A state of version 2. Otherwise find_own has checked it. */
     if (p != it->pipeline && it->plan.state_replicas != it->all_replicas &&
         s->first != it->pipeline[0].sequencer.first)

@@ -95,11 +95,17 @@ static ditto_status save_count(struct dti_cursor *cursor, struct dti_bytes *to)
 static ditto_status restore_count(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct count_cursor *c = (struct count_cursor *)cursor;
+    const struct count_dataset *d = (const struct count_dataset *)cursor->dataset;
     uint64_t number = dti_bytes_get_u64(from);
-    c->passes_left = dti_bytes_get_u64(from);
-    c->skip_left = dti_bytes_get_u64(from);
-    c->take_left = dti_bytes_get_u64(from);
+    c->passes_left = dti_bytes_get_at_most(from, d->passes);
+    c->skip_left = dti_bytes_get_at_most(from, d->skip);
+    c->take_left = dti_bytes_get_at_most(from, d->take);
     bool gave_row = dti_bytes_get_at_most(from, 1) != 0;
+    /* Every pass but an endless one counts down. */
+    from->failed |= d->passes == DITTO_REPEAT_FOREVER
+                        ? c->passes_left != d->passes || number < c->pass.number
+                        : c->passes_left < 1 || number - c->pass.number != d->passes - c->passes_left;
+    from->failed |= d->take == UINT64_MAX && c->take_left != d->take;
     DTI_TRY(dti_bytes_reader_status(from));
     if (number != c->pass.number)
         DTI_TRY(begin_pass(c, number));

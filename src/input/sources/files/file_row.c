@@ -21,18 +21,24 @@ void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_
                      (unsigned long long)file_row.offset);
 }
 
-ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count,
-                                 size_t before)
+ditto_status dti_file_row_refuse(const struct dti_files *files, struct dti_file_row file_row)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct dti_file_row file_row = dti_file_row_get(dti_rows_from(rows, i).word);
-        if (file_row.file >= files->count || file_row.offset < before ||
-            file_row.offset > INT64_MAX - UINT32_MAX)
-            return DTI_FAIL(DITTO_ERR_CORRUPT,
-                            "a row at offset %llu of file %u of %u: the iterator's state is damaged",
-                            (unsigned long long)file_row.offset, file_row.file, files->count);
-    }
-    return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CORRUPT,
+                    "a row of %u bytes at offset %llu of file %u of %u: the iterator's state is damaged",
+                    file_row.bytes, (unsigned long long)file_row.offset, file_row.file, files->count);
+}
+
+ditto_status dti_file_row_load(const struct dti_files *files, uint64_t most_bytes, uint64_t *row,
+                               struct dti_bytes_reader *from)
+{
+    for (int i = 0; i < DTI_FILE_ROW_WORDS; i++)
+        row[i] = dti_bytes_get_u64(from);
+    DTI_TRY(dti_bytes_reader_status(from));
+    struct dti_file_row file_row = dti_file_row_get(row);
+    return file_row.file < files->count && file_row.offset <= INT64_MAX - UINT32_MAX &&
+                   file_row.bytes <= most_bytes
+               ? DITTO_OK
+               : dti_file_row_refuse(files, file_row);
 }
 
 /* Returns how many rows, from the first on, can be read together, and sets *end to the end of the read. */
@@ -53,15 +59,14 @@ static size_t span_of(struct dti_rows rows, size_t count, size_t after, uint64_t
 }
 
 ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files,
-                                struct dti_reader *reader, struct dti_rows rows, size_t count, size_t before,
-                                size_t after, const char *what, dti_file_row_parse *parse,
-                                void *const *destination, void *scratch)
+                                struct dti_reader *reader, struct dti_rows rows, size_t count, size_t after,
+                                const char *what, dti_file_row_parse *parse, void *const *destination,
+                                void *scratch)
 {
-    DTI_TRY(dti_file_rows_check(files, rows, count, before));
     for (size_t done = 0, run; done < count; done += run) {
         struct dti_rows span = dti_rows_from(rows, done);
         struct dti_file_row first = dti_file_row_get(span.word);
-        uint64_t end, begin = first.offset - before;
+        uint64_t end, begin = first.offset;
         run = span_of(span, count - done, after, &end);
         char *bytes = dti_reader_buffer(reader, (size_t)(end - begin) + 1);
         if (bytes == NULL)

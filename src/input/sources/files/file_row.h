@@ -26,24 +26,26 @@ static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
     return (struct dti_file_row){ row[0], (uint32_t)(row[1] >> 32), (uint32_t)row[1], row[2] };
 }
 
-/* Checks rows, which may come from a state that another program has saved or that is damaged. Returns
- * DITTO_ERR_CORRUPT if a row is in no file of the list, less than `before` bytes after the start of its file,
- * or at an offset that no file has. */
-ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count,
-                                 size_t before);
+/* Reads a row of a state, which another program may have saved, or which is damaged. Returns
+ * DITTO_ERR_CORRUPT if the row is in no file of the list, at an offset that no file has, or longer than
+ * `most_bytes`. */
+ditto_status dti_file_row_load(const struct dti_files *files, uint64_t most_bytes, uint64_t *row,
+                               struct dti_bytes_reader *from);
+
+/* Returns DITTO_ERR_CORRUPT, for a row of a state that its source cannot have. */
+ditto_status dti_file_row_refuse(const struct dti_files *files, struct dti_file_row file_row);
 
 /* Parses the bytes of one row and writes row `index` of the destination. */
 typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti_file_row file_row,
                                         const char *bytes, size_t index, void *const *destination,
                                         void *scratch);
 
-/* Checks the rows, reads them and parses one after the other. One system call reads rows that lie close
- * together in a file. The parser may also read `before` bytes in front of each row (bytes[-before] ...) and
- * `after` bytes after it. `what` is "line" or "record", for messages. */
+/* Reads rows and parses one after the other. One system call reads rows that lie close together in a file.
+ * The parser may also read `after` bytes behind each row. `what` is "line" or "record", for messages. */
 ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files,
-                                struct dti_reader *reader, struct dti_rows rows, size_t count, size_t before,
-                                size_t after, const char *what, dti_file_row_parse *parse,
-                                void *const *destination, void *scratch);
+                                struct dti_reader *reader, struct dti_rows rows, size_t count, size_t after,
+                                const char *what, dti_file_row_parse *parse, void *const *destination,
+                                void *scratch);
 
 /* Writes "data.csv:7" for lines, and "data.tfrecord: record 7 at offset 1234" for others. */
 void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_row, const char *what,

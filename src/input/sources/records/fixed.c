@@ -30,6 +30,12 @@ struct fixed_cursor {
 
 /* -- choosing -- */
 
+/* The bytes that dti_file_rows_fill reads for a row. Long records do not go through it. */
+static uint32_t bytes_of_row(const struct fixed_dataset *f)
+{
+    return f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0;
+}
+
 static void start_file(struct fixed_cursor *c, uint32_t from)
 {
     c->file = dti_files_next(&c->fixed->files, from, c->pass.first_file, c->pass.shards, c->pass.shard);
@@ -55,9 +61,7 @@ static ditto_status next_fixed(struct dti_cursor *cursor, struct dti_rows rows, 
             continue;
         }
         uint64_t offset = f->options.header_bytes + c->record * f->stride;
-        struct dti_file_row file_row = { offset, c->file,
-                                         f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0,
-                                         c->record + 1 };
+        struct dti_file_row file_row = { offset, c->file, bytes_of_row(f), c->record + 1 };
         dti_file_row_put(rows.word + *got * rows.stride, file_row);
         c->record++;
         ++*got;
@@ -147,13 +151,23 @@ static ditto_status fill_fixed(const ditto_dataset *dataset, struct dti_reader *
                                size_t count, void *const *destination)
 {
     struct fixed_dataset *f = (struct fixed_dataset *)dataset;
-    DTI_TRY(dti_file_rows_check(&f->files, rows, count, 0));
     if (dataset->components == 1 && f->stride == dataset->row_bytes)
         return fill_runs(dataset, rows, count, destination);
     if (dataset->row_bytes >= LONG_BYTES)
         return fill_long(dataset, rows, count, destination);
-    return dti_file_rows_fill(dataset, &f->files, reader, rows, count, 0, 0, "record", parse_fixed,
-                              destination, NULL);
+    return dti_file_rows_fill(dataset, &f->files, reader, rows, count, 0, "record", parse_fixed, destination,
+                              NULL);
+}
+
+static ditto_status load_row_fixed(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from)
+{
+    const struct fixed_dataset *f = (const struct fixed_dataset *)dataset;
+    DTI_TRY(dti_file_row_load(&f->files, bytes_of_row(f), row, from));
+    struct dti_file_row r = dti_file_row_get(row);
+    return r.bytes == bytes_of_row(f) && r.number - 1 < f->records[r.file] &&
+                   r.offset == f->options.header_bytes + (r.number - 1) * f->stride
+               ? DITTO_OK
+               : dti_file_row_refuse(&f->files, r);
 }
 
 static void where_fixed(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
@@ -194,6 +208,7 @@ static const struct dti_dataset_kind fixed_kind = {
     .restore = restore_fixed,
     .fill = fill_fixed,
     .where = where_fixed,
+    .load_row = load_row_fixed,
     .digest = digest_fixed,
     .free = free_fixed,
 };

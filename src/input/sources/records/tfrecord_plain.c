@@ -115,9 +115,15 @@ static ditto_status fill_plain(const ditto_dataset *dataset, struct dti_reader *
                                size_t count, void *const *destination)
 {
     struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
-    return dti_file_rows_fill(dataset, &t->files, reader, rows, count, 0,
+    return dti_file_rows_fill(dataset, &t->files, reader, rows, count,
                               DTI_TFRECORD_HEADER_BYTES + DTI_TFRECORD_FOOTER_BYTES, "record", parse_plain,
                               destination, NULL);
+}
+
+static ditto_status load_row_plain(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from)
+{
+    return dti_file_row_load(&((const struct dti_tfrecord *)dataset)->files, dataset->component[0].bytes, row,
+                             from);
 }
 
 static void where_plain(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
@@ -135,6 +141,7 @@ const struct dti_dataset_kind dti_tfrecord_plain_kind = {
     .restore = restore_plain,
     .fill = fill_plain,
     .where = where_plain,
+    .load_row = load_row_plain,
     .digest = dti_tfrecord_digest,
     .free = dti_tfrecord_free,
 };

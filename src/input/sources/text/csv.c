@@ -222,7 +222,7 @@ static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row 
 static ditto_status fill_csv(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                              size_t count, void *const *destination)
 {
-    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line",
+    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, "line",
                               parse_row, destination, NULL);
 }
 
@@ -260,6 +260,7 @@ static const struct dti_dataset_kind csv_kind = {
     .restore = dti_text_lines_restore,
     .fill = fill_csv,
     .where = dti_text_lines_where,
+    .load_row = dti_text_lines_load_row,
     .digest = digest_csv,
     .free = free_csv,
 };

@@ -75,11 +75,15 @@ static ditto_status refuse_length(const struct dti_text_lines_cursor *c, const s
                     (unsigned long long)l->most_bytes, s->inside ? ": a quote in it is not closed" : "");
 }
 
+static uint64_t longest_row(const struct dti_text_lines *l)
+{
+    return l->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? l->most_bytes : DTI_TEXT_LINE_MOST_BYTES;
+}
+
 static ditto_status find_row(struct dti_text_lines_cursor *c, bool quotes, struct found_row *f)
 {
     struct line_search s = { .quotes = quotes };
-    uint64_t most = c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes
-                                                                    : DTI_TEXT_LINE_MOST_BYTES;
+    uint64_t most = longest_row(c->lines);
     size_t have, before = 0;
     bool ended;
     DTI_TRY(dti_window_need(&c->window, 1, &f->data, &have));
@@ -190,6 +194,13 @@ struct dti_files *dti_text_lines_files(const ditto_dataset *dataset)
 {
     /* The cast is valid because no dataset is defined as const. */
     return (struct dti_files *)&((const struct dti_text_lines *)dataset)->files;
+}
+
+ditto_status dti_text_lines_load_row(const ditto_dataset *dataset, uint64_t *row,
+                                     struct dti_bytes_reader *from)
+{
+    const struct dti_text_lines *l = (const struct dti_text_lines *)dataset;
+    return dti_file_row_load(&l->files, longest_row(l), row, from);
 }
 
 void dti_text_lines_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)

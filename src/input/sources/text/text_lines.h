@@ -56,6 +56,8 @@ ditto_status dti_text_lines_next(struct dti_cursor *cursor, struct dti_rows rows
 void dti_text_lines_close(struct dti_cursor *cursor);
 ditto_status dti_text_lines_save(struct dti_cursor *cursor, struct dti_bytes *to);
 ditto_status dti_text_lines_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from);
+ditto_status dti_text_lines_load_row(const ditto_dataset *dataset, uint64_t *row,
+                                     struct dti_bytes_reader *from);
 void dti_text_lines_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text);
 void dti_text_lines_digest(const ditto_dataset *dataset, struct dti_bytes *to);
 void dti_text_lines_free(ditto_dataset *dataset);

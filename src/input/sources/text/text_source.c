@@ -28,7 +28,7 @@ static ditto_status copy_line(const ditto_dataset *dataset, struct dti_file_row 
 static ditto_status fill_text(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                               size_t count, void *const *destination)
 {
-    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line",
+    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, "line",
                               copy_line, destination, NULL);
 }
 
@@ -42,6 +42,7 @@ static const struct dti_dataset_kind text_kind = {
     .restore = dti_text_lines_restore,
     .fill = fill_text,
     .where = dti_text_lines_where,
+    .load_row = dti_text_lines_load_row,
     .digest = dti_text_lines_digest,
     .free = dti_text_lines_free,
 };
