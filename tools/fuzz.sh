@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=$1; shift
-[ $# -gt 0 ] || set -- placement csv tfrecord fixed npy headers life_line hdf5
+[ $# -gt 0 ] || set -- placement csv tfrecord fixed npy headers life_line state hdf5
 for tool in clang llvm-profdata llvm-cov; do
     command -v $tool >/dev/null || { echo "fuzz: $tool is missing (Debian: clang, llvm)" >&2; exit 1; }
 done
@@ -34,6 +34,7 @@ files_of() {
     npy) echo src/input/sources/records/npy.c src/input/sources/records/npy_header.c ;;
     headers) echo src/cluster/header.c src/cluster/header_steps.c src/cluster/last_words.c ;;
     life_line) echo src/cluster/life_line.c ;;
+    state) echo src/input/sources/files/file_row.c src/input/transforms/*.c ;;
     hdf5) echo src/vars/checkpoint/hdf5/hdf5_read.c ;;
     esac
 }
