@@ -79,6 +79,18 @@ static bool own_group(const char *root, const char *controller, char group[PATH_
     return found;
 }
 
+/* Replaces escapes in a path of mountinfo: spaces and some other characters are three octal digits there. */
+static void unescape(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from != '\0'; to++) {
+        bool escape = from[0] == '\\' && strspn(from + 1, "01234567") >= 3;
+        *to = escape ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
+        from += escape ? 4 : 1;
+    }
+    *to = '\0';
+}
+
 /* Parses a line of mountinfo. Returns true if it mounts cgroup v2, or the cpu controller of cgroup v1. */
 static bool parse_mount(char *line, bool version_2, char mounted_root[PATH_MAX], char mount_point[PATH_MAX])
 {
@@ -87,6 +99,8 @@ static bool parse_mount(char *line, bool version_2, char mounted_root[PATH_MAX],
     if (tail == NULL || sscanf(tail, " - %63s %*s %1023s", type, options) != 2 ||
         sscanf(line, "%*s %*s %*s %4095s %4095s", mounted_root, mount_point) != 2)
         return false;
+    unescape(mounted_root);
+    unescape(mount_point);
     if (version_2)
         return strcmp(type, "cgroup2") == 0;
     if (strcmp(type, "cgroup") != 0)

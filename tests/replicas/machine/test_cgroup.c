@@ -51,6 +51,15 @@ static void a_container_sees_only_its_part_of_the_tree(void **state)
     assert_true(dti_cgroup_cpu_quota(root) == 0.5);
 }
 
+static void paths_may_have_spaces(void **state)
+{
+    put_file(root, "/proc/self/cgroup", "0::/my jobs/a\n");
+    put_file(root, "/proc/self/mountinfo",
+             "30 20 0:26 /my\\040jobs /sys/fs/c\\134group\\011s rw - cgroup2 cgroup2 rw\n");
+    put_file(root, "/sys/fs/c\\group\ts/a/cpu.max", "150000 100000\n");
+    assert_true(dti_cgroup_cpu_quota(root) == 1.5);
+}
+
 static void no_cgroup_and_broken_files_mean_no_limit(void **state)
 {
     assert_true(dti_cgroup_cpu_quota(root) == 0);
@@ -70,6 +79,7 @@ int main(void)
                                         remove_root),
         cmocka_unit_test_setup_teardown(the_quota_of_version_1_is_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_container_sees_only_its_part_of_the_tree, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(paths_may_have_spaces, make_root, remove_root),
         cmocka_unit_test_setup_teardown(no_cgroup_and_broken_files_mean_no_limit, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
