@@ -1,7 +1,7 @@
 """Writes the pages of the reference: one for each public header, an index of all functions, and the pages of
-the C++ header, of the Fortran module and of the Python package. Sphinx makes the site, because the Markdown of Doxygen differs from
-that of the pages, and Doxygen does not show contracts of several functions at each of them. Breathe is not
-used, because the man pages need a reader of the XML anyway.
+the C++ header, of the Fortran module and of the Python package. Sphinx makes the site, because the
+Markdown of Doxygen differs from that of the pages, and Doxygen does not show contracts of several functions
+at each of them. Breathe is not used, because the man pages need a reader of the XML anyway.
 
 usage: reference.py XML OUTPUT      XML is the folder of Doxygen's XML
 """

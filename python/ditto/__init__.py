@@ -51,8 +51,8 @@ __version__ = "0.1.0"
 version: str = lib.ditto_version().decode()
 
 if version.split(".")[:2] != __version__.split(".")[:2]:
-    raise ImportError(f"this package is of ditto {__version__}, but {lib._name} is {version}: install both of "
-                      "one version")
+    raise ImportError(f"this package is of ditto {__version__}, but {lib._name} is {version}: install both "
+                      "of one version")
 
 #: How the values of replicas are combined.
 Op = Literal["sum", "mean", "min", "max", "prod", "and", "or", "xor"]

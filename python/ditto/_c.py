@@ -14,9 +14,9 @@ HISTOGRAM_LENGTH = 32
 
 
 class Error(Exception):
-    """An error of ditto. `str(error)` is its message. `status` is the name of the status without `DITTO_ERR_`,
-    for example "DIVERGED". `replica` is the number of the replica that failed, or -1, and `function` is the
-    name of the function of C that failed."""
+    """An error of ditto. `str(error)` is its message. `status` is the name of the status without
+    `DITTO_ERR_`, for example "DIVERGED". `replica` is the number of the replica that failed, or -1, and
+    `function` is the name of the function of C that failed."""
     __module__ = "ditto"
 
     def __init__(self, record: Record) -> None:
