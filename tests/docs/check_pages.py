@@ -83,7 +83,7 @@ def check_names():
         for path in (ROOT / folder).rglob("*.*"):
             if path.is_file() and path.suffix != ".md":
                 known.update(NAME.findall(path.read_bytes().decode(errors="replace")))
-    verbs = re.findall(r"^([a-z]+)(?: \|.*)?\) ", read("run"), re.M)
+    verbs = re.search(r"^verbs=['\"]?([a-z ]+)", read("run"), re.M)[1].split() + ["help"]
     problems, num_names = [], 0
     for page in PAGES:
         for number, line in enumerate(page.read_text().splitlines(), 1):
