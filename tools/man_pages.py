@@ -17,6 +17,8 @@ MOST_RELATED = 8
 END_OF_OVERVIEW = """
 ## Compiling and linking
 
+pkg-config has the flags of compilers and linkers:
+
     cc app.c $(pkg-config --cflags --libs ditto)
 
 The other modules of pkg-config are `ditto-hdf5` (checkpoints), `ditto-openmpi` and `ditto-mpich` (several
