@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures all rows on this machine, and writes the figures and predictions between the markers of
-# docs/performance.md, and docs/all-reduce.svg, so that no numbers are copied by hand. README.md gets some rows
-# of this machine.
+# docs/performance.md, and docs/all-reduce.svg, so that no numbers are copied by hand. README.md gets some
+# rows of this machine.
 #     bench/performance.sh [RUNS [SECONDS]]   measures RUNS times (1); a row waits for another mode of the
 #                                             machine for at most SECONDS (60)
 #     bench/performance.sh 0                  uses the measurements that are there

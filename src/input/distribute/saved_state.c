@@ -30,8 +30,8 @@
 static const char magic_2[MAGIC_BYTES + 1] = "DITTOIT2", magic_3[MAGIC_BYTES + 1] = "DITTOIT3";
 
 /* Loops over steps must end, and products of steps and replicas must not exceed 64 bits, whatever a state
- * says. No run reaches so many steps: with a step each microsecond it would take nine years. A replica is ahead
- * of another by the batches in its queue, and the largest queue has fewer. */
+ * says. No run reaches so many steps: with a step each microsecond it would take nine years. A replica is
+ * ahead of another by the batches in its queue, and the largest queue has fewer. */
 #define MOST_STEP  ((uint64_t)1 << 48)
 #define MOST_AHEAD ((uint64_t)1 << 20)
 

@@ -46,9 +46,9 @@ void dti_pending_renew(struct dti_replica_state *state)
 
 /* -- working on an operation -- */
 
-/* Returns where this replica finds its own elements of a small operation. The elements of an operation in place
- * are in the destination, which is never shared. Replicas may share another source, and a replica that has
- * consumed the operation may write it. So this replica reads the copy that it made at the start. */
+/* Returns where this replica finds its own elements of a small operation. The elements of an operation in
+ * place are in the destination, which is never shared. Replicas may share another source, and a replica that
+ * has consumed the operation may write it. So this replica reads the copy that it made at the start. */
 static const void *own_payload(const struct dti_replica *self, uint64_t number)
 {
     const struct dti_pending_operation *operation = dti_pending_operation_of(self->sync, self->index, number);

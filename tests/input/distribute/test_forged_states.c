@@ -1,6 +1,6 @@
-/* tests/input/distribute/test_forged_states.c - states of iterators that somebody else has made. Their hash is
- * right, and one of their numbers is not one that the dataset can have. They are refused as damaged, before
- * anything is read or a thread waits. */
+/* tests/input/distribute/test_forged_states.c - states of iterators that somebody else has made. Their hash
+ * is right, and one of their numbers is not one that the dataset can have. They are refused as damaged,
+ * before anything is read or a thread waits. */
 #include "input/readers.h"
 
 #include "base/numbers/checksum.h"
