@@ -42,7 +42,8 @@ DITTO_BEGIN
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID      SUM or PROD of one value (see above) with more than one replica, because it
  *                                 would count N times; an axis that is given twice; axes of slices
- *  @retval DITTO_ERR_RANGE        an axis that the tensor does not have; an unknown op
+ *  @retval DITTO_ERR_RANGE        an axis that the tensor does not have; an unknown op; the size of the
+ *                                 result overflows
  *  @retval DITTO_ERR_SHAPE        shapes differ in a dimension in which they must agree
  *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have op; AND, OR or XOR; an op other than SUM and MEAN
  *                                 for slices

@@ -255,7 +255,7 @@ def load(name: str = "ditto") -> ctypes.CDLL:
     file = f"lib{name}.so.0"
     folders = [pathlib.Path(part) for part in os.environ.get("DITTO_LIBRARY_PATH", "").split(":") if part]
     # The package is in PREFIX/share/ditto/python/ditto, or in PREFIX/lib/python3.N/site-packages/ditto.
-    for prefix in (pathlib.Path(__file__).resolve().parents[3].parent, pathlib.Path("/usr/local")):
+    for prefix in (*list(pathlib.Path(__file__).resolve().parents)[4:5], pathlib.Path("/usr/local")):
         folders += [prefix / "lib", prefix / "lib64", *(prefix / "lib").glob("*-linux-gnu")]
     found = [str(folder / file) for folder in folders if (folder / file).exists()]
     try:

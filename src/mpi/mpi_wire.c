@@ -258,10 +258,13 @@ static void wire_destroy(void *user)
 /* Enough for each of the two MPIs, whose MPI_MAX_LIBRARY_VERSION_STRING are 256 and 8192. */
 #define LONGEST_NAME 8192
 
+/* Other MPIs, such as Intel's, have the binary interface of MPICH. */
 #ifdef OPEN_MPI
-#define OTHER_MPI       "MPICH"
+#define IS_OPEN_MPI     true
+#define OTHER_MPI       "an MPI other than Open MPI"
 #define OTHER_COMPANION "ditto-mpich"
 #else
+#define IS_OPEN_MPI     false
 #define OTHER_MPI       "Open MPI"
 #define OTHER_COMPANION "ditto-openmpi"
 #endif
@@ -274,7 +277,7 @@ static bool has_other_mpi(void)
     char name[LONGEST_NAME] = "";
     int length = 0;
     MPI_Get_library_version(name, &length);
-    return strncmp(name, OTHER_MPI, strlen(OTHER_MPI)) == 0;
+    return (strncmp(name, "Open MPI", strlen("Open MPI")) == 0) != IS_OPEN_MPI;
 }
 
 /* -- making a cluster -- */

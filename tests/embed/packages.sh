@@ -87,7 +87,7 @@ with ditto.Strategy(2) as strategy:
 PYTHON
     expect python "$mean" env PYTHONPATH="$scratch/moved/share/ditto/python" /usr/bin/python3 app.py
     # pip installs the package alone, and the library is found by its path. mypy reads the hints.
-    if /usr/bin/python3 -c 'import ensurepip, flit_core' 2>/dev/null; then
+    if /usr/bin/python3 -c 'import ensurepip, flit_core, mypy' 2>/dev/null; then
         /usr/bin/python3 -m venv --system-site-packages "$scratch/venv"
         "$scratch/venv/bin/pip" install --quiet --no-build-isolation ./python
         expect "pip" "$mean" env DITTO_LIBRARY_PATH="$lib" "$scratch/venv/bin/python" app.py
@@ -108,7 +108,8 @@ cmake_app oldest app.c ditto::ditto "" "$mean"
 # The library for another MPI refuses to work.
 for pair in openmpi:mpich mpich:openmpi; do
     mpi=${pair%:*} other=${pair#*:}
-    [ -f "$lib/libditto-$mpi.so" ] && [ -f "$lib/libditto-$other.so" ] || continue
+    [ -f "$lib/libditto-$mpi.so" ] && [ -f "$lib/libditto-$other.so" ] &&
+        command -v "mpicc.$mpi" >/dev/null || continue
     "mpicc.$mpi" "$scratch/app/cluster.c" "-I$scratch/moved/include" "-L$lib" "-Wl,-rpath,$lib" \
         "-lditto-$other" -lditto -o "$scratch/other"
     ! "$scratch/other" 2>"$scratch/log" || fail "$mpi works with ditto-$other"

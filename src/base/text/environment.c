@@ -69,7 +69,8 @@ bool dti_unknown_variable(size_t *at, char *sentence, size_t size)
 {
     while (environ != NULL && environ[*at] != NULL) {
         const char *name = environ[(*at)++];
-        /* Other characters than these do not get into the sentence, because it may be shown in a terminal. */
+        /* A variable with other characters in its name is skipped, because the sentence may be shown in a
+         * terminal. */
         size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
         if (strncmp(name, "DITTO_", 6) != 0 || name[length] != '=' || is_known(name, length))
             continue;

@@ -30,9 +30,12 @@
 static const char magic_2[MAGIC_BYTES + 1] = "DITTOIT2", magic_3[MAGIC_BYTES + 1] = "DITTOIT3";
 
 /* Loops over steps must end, and products of steps and replicas must not exceed 64 bits, whatever a state
- * says. No run reaches so many steps: with a step each microsecond it would take nine years. A replica is
- * ahead of another by the batches in its queue, and the largest queue has fewer. */
-#define MOST_STEP  ((uint64_t)1 << 48)
+ * says. No run reaches this step: with a step each microsecond it would take nine years. */
+#define MOST_STEP ((uint64_t)1 << 48)
+
+/* How many steps a replica may be ahead of another one of its pipeline. Queues have at most 65537 batches, and
+ * only replicas whose pipeline has ended, while others go on, can be further apart. Such a position is not
+ * saved. */
 #define MOST_AHEAD ((uint64_t)1 << 20)
 
 /* Computes one number from the fingerprints of all datasets. */
@@ -80,6 +83,12 @@ static ditto_status write_steps(const struct ditto_iterator *it, const struct dt
     }
     if (least != most && !is_whole(it, p))
         return fail_other_steps(least, most);
+    if (most - least > MOST_AHEAD)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "replicas of one pipeline have taken %llu to %llu batches: a state needs numbers that "
+            "differ by at most %llu",
+            (unsigned long long)least, (unsigned long long)most, (unsigned long long)MOST_AHEAD);
     dti_bytes_put_u64(to, least);
     dti_bytes_put_u64(to, least == most);
     for (uint32_t j = 0; least != most && j < p->sequencer.o.served; j++)
@@ -359,6 +368,7 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
     s->first = s->cut = s->kept = dti_bytes_get_at_most(from, MOST_STEP);
     dti_digest_of_rows_begin(s);
     bool same_step = dti_bytes_get_at_most(from, 1) != 0;
+    DTI_TRY(dti_bytes_reader_status(from));
     if (!same_step && it->plan.state_replicas == it->all_replicas && !is_whole(it, p))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
@@ -377,11 +387,12 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
         from->failed |= s->begins[j] - s->first > MOST_AHEAD; /* also if it is less than s->first */
     }
     from->failed |= least != s->first;
+    DTI_TRY(dti_bytes_reader_status(from));
     /* A state of version 2. Otherwise find_own has checked it. */
     if (p != it->pipeline && it->plan.state_replicas != it->all_replicas &&
         s->first != it->pipeline[0].sequencer.first)
         return refuse_steps(it);
-    return dti_bytes_reader_status(from);
+    return DITTO_OK;
 }
 
 ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, struct dti_bytes_reader *from)

@@ -20,7 +20,9 @@ static bool take_bytes(ditto_queue *q, uint64_t bytes)
     uint64_t returned = atomic_load_explicit(&q->returned, memory_order_acquire);
     uint64_t reserved = atomic_load_explicit(&q->reserved, memory_order_relaxed);
     do { /* relaxed: it is only a number and publishes nothing */
-        if (bytes > q->max_bytes - (reserved - returned)) /* a sum could exceed 64 bits */
+        /* `returned` may be older than `reserved`, so this may be more than max_bytes. */
+        uint64_t used = reserved - returned;
+        if (used > q->max_bytes || bytes > q->max_bytes - used) /* a sum could exceed 64 bits */
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&q->reserved, &reserved, reserved + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));

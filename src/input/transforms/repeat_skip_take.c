@@ -101,9 +101,9 @@ static ditto_status restore_count(struct dti_cursor *cursor, struct dti_bytes_re
     c->skip_left = dti_bytes_get_at_most(from, d->skip);
     c->take_left = dti_bytes_get_at_most(from, d->take);
     bool gave_row = dti_bytes_get_at_most(from, 1) != 0;
-    /* Every pass but an endless one counts down. */
+    /* A finite repeat counts one down at the end of each pass. An endless one does not count. */
     from->failed |= d->passes == DITTO_REPEAT_FOREVER
-                        ? c->passes_left != d->passes || number < c->pass.number
+                        ? c->passes_left != d->passes
                         : c->passes_left < 1 || number - c->pass.number != d->passes - c->passes_left;
     from->failed |= d->take == UINT64_MAX && c->take_left != d->take;
     DTI_TRY(dti_bytes_reader_status(from));

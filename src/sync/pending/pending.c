@@ -49,7 +49,7 @@ void dti_pending_renew(struct dti_replica_state *state)
 /* Returns where this replica finds its own elements of a small operation. The elements of an operation in
  * place are in the destination, which is never shared. Replicas may share another source, and a replica that
  * has consumed the operation may write it. So this replica reads the copy that it made at the start. */
-static const void *own_payload(const struct dti_replica *self, uint64_t number)
+static const void *own_elements(const struct dti_replica *self, uint64_t number)
 {
     const struct dti_pending_operation *operation = dti_pending_operation_of(self->sync, self->index, number);
     return operation->call.src == operation->call.dst
@@ -67,7 +67,7 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
     if (self->num_replicas != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || kernel->widen != NULL ||
         kernel->divide != NULL)
         return false;
-    const void *mine = own_payload(self, number),
+    const void *mine = own_elements(self, number),
                *theirs = dti_pending_payload(sync, 1 - self->index, number,
                                              call->count * call->element_bytes);
     kernel->combine(call->dst, self->index == 0 ? mine : theirs, self->index == 0 ? theirs : mine,
@@ -125,7 +125,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
                              .target = operation->target,
                              .pending_number = number,
                              .from_mailboxes = operation->small,
-                             .own_payload = own_payload(self, number),
+                             .own_payload = own_elements(self, number),
                              .payload_bytes = operation->bytes,
                              .reduction = dti_flow_reduction(sync, &operation->call) };
     if (flow.from_mailboxes) {

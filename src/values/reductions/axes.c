@@ -71,7 +71,8 @@ ditto_status dti_column_plan(struct dti_column *c)
         c->start[i + 1] = c->start[i] + rows;
     }
     c->rows = c->start[c->parts];
-    DTI_TRY(dti_tensor_check(&c->result, &bytes)); /* an input without elements may have a large result */
+    /* An input without elements may have a result that is too large. */
+    DTI_TRY(dti_tensor_check(&c->result, &bytes));
     c->kept = dti_tensor_count(&c->result);
     c->blocks = c->kept == 0 ? 0 : c->rows / DITTO_BLOCK_ELEMENTS + (c->rows % DITTO_BLOCK_ELEMENTS != 0);
     c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK_ELEMENTS * c->accumulator_bytes);

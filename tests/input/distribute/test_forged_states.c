@@ -198,6 +198,31 @@ static void forged_numbers_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* The steps of a state are compared with what the strategy has only if they are numbers that steps can have. */
+static void a_wrong_step_is_damage_for_any_number_of_replicas(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL), *other = make_strategy(3, NULL);
+    ditto_dataset *rows = numbers();
+    ditto_iterator *iterator;
+    void *saved;
+    size_t bytes;
+    assert_ok(ditto_strategy_iterate(strategy, rows, &OPTIONS(input, .global_batch = 4), &iterator));
+    assert_ok(ditto_strategy_run(strategy, take_batches, iterator));
+    save(iterator, &saved, &bytes);
+    assert_ok(ditto_iterator_destroy(iterator));
+    struct dti_bytes forged = replace(saved, bytes, STEP, UINT64_C(1) << 63);
+    assert_status(ditto_strategy_iterate(
+                      other, rows,
+                      &OPTIONS(input, .global_batch = 4, .state = forged.data, .state_bytes = forged.length),
+                      &iterator),
+                  DITTO_ERR_CORRUPT);
+    dti_bytes_free(&forged);
+    ditto_state_free(saved);
+    assert_ok(ditto_dataset_destroy(rows));
+    assert_ok(ditto_strategy_destroy(strategy));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
 /* Replicas of one pipeline that are at different steps: the first step is that of one of them, and none is
  * further ahead than a queue is long. */
 static void steps_of_replicas_are_compared(void **state)
@@ -247,7 +272,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_numbers_are_refused),
+        cmocka_unit_test(a_wrong_step_is_damage_for_any_number_of_replicas),
         cmocka_unit_test(steps_of_replicas_are_compared),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

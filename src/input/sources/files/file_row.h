@@ -32,7 +32,7 @@ static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
 ditto_status dti_file_row_load(const struct dti_files *files, uint64_t most_bytes, uint64_t *row,
                                struct dti_bytes_reader *from);
 
-/* Returns DITTO_ERR_CORRUPT, for a row of a state that its source cannot have. */
+/* Fails with DITTO_ERR_CORRUPT and a message that describes the row. For rows that a source cannot have. */
 ditto_status dti_file_row_refuse(const struct dti_files *files, struct dti_file_row file_row);
 
 /* Parses the bytes of one row and writes row `index` of the destination. */

@@ -134,5 +134,5 @@ void dti_window_save(const struct dti_window *w, struct dti_bytes *to)
 void dti_window_restore(struct dti_window *w, struct dti_bytes_reader *from)
 {
     uint32_t file = (uint32_t)dti_bytes_get_at_most(from, w->files->count);
-    move_to(w, file, dti_bytes_get_at_most(from, INT64_MAX)); /* a larger offset is none of a file */
+    move_to(w, file, dti_bytes_get_at_most(from, INT64_MAX - UINT32_MAX)); /* no file is longer */
 }

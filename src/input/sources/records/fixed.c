@@ -30,7 +30,8 @@ struct fixed_cursor {
 
 /* -- choosing -- */
 
-/* The bytes that dti_file_rows_fill reads for a row. Long records do not go through it. */
+/* Returns what next_fixed writes as the length of a row: the bytes of a record, or 0 for long records, which
+ * fill_long reads. */
 static uint32_t bytes_of_row(const struct fixed_dataset *f)
 {
     return f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0;
