@@ -42,8 +42,8 @@ int main(int argc, char **argv)
 
     ditto_status status = ditto_strategy_run(strategy, fail_once, NULL);
     const ditto_error *error = ditto_last_error();
-    printf("%s from replica %d: %s (code %d)\n", ditto_status_name(status), error->replica, error->message,
-           error->user_code);
+    printf("an error on purpose: %s from replica %d: %s (code %d)\n", ditto_status_name(status),
+           error->replica, error->message, error->user_code);
 
     check(ditto_strategy_run(strategy, say_hello, NULL)); /* the next run works as usual */
     check(ditto_strategy_destroy(strategy));

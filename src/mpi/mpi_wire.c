@@ -261,10 +261,12 @@ static void wire_destroy(void *user)
 /* Other MPIs, such as Intel's, have the binary interface of MPICH. */
 #ifdef OPEN_MPI
 #define IS_OPEN_MPI     true
+#define OWN_LAUNCHER    "mpirun.openmpi"
 #define OTHER_MPI       "an MPI other than Open MPI"
 #define OTHER_COMPANION "ditto-mpich"
 #else
 #define IS_OPEN_MPI     false
+#define OWN_LAUNCHER    "mpiexec.mpich"
 #define OTHER_MPI       "Open MPI"
 #define OTHER_COMPANION "ditto-openmpi"
 #endif
@@ -297,8 +299,8 @@ static ditto_status check_launcher(const char *library)
             return FAIL(
                 DITTO_ERR_INVALID,
                 "a launcher has started %ld processes (%s), but %s knows of one: start the program with the "
-                "launcher of %s (mpirun.openmpi or mpiexec.mpich in Debian), or build it for the other MPI",
-                started, variables[i], library, library);
+                "launcher of this MPI (" OWN_LAUNCHER " in Debian), or build it for the other MPI",
+                started, variables[i], library);
     }
     return DITTO_OK;
 }
