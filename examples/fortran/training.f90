@@ -94,7 +94,13 @@ program main
     inquire (file=path, exist=found)
     if (.not. found) path = 'examples/data/digits.csv'
     call get_command_argument(1, word)
-    if (word /= '') read (word, *) replicas
+    if (word == '--help') then
+        print '(a)', 'usage: fortran_training [REPLICAS (default: 2)] [FILE (default: the digits)]'
+        stop
+    end if
+    status = 0
+    if (word /= '') read (word, *, iostat=status) replicas
+    if (status /= 0 .or. replicas < 1) error stop 'REPLICAS must be a whole number from 1 on; see --help'
     call get_command_argument(2, word)
     if (word /= '') path = word
     ! Lines of 64 grey values from 0 to 16 and the digit that they show.
