@@ -33,9 +33,9 @@ static const char magic_2[MAGIC_BYTES + 1] = "DITTOIT2", magic_3[MAGIC_BYTES + 1
  * says. No run reaches this step: with a step each microsecond it would take nine years. */
 #define MOST_STEP ((uint64_t)1 << 48)
 
-/* How many steps a replica may be ahead of another one of its pipeline. Queues have at most 65537 batches, and
- * only replicas whose pipeline has ended, while others go on, can be further apart. Such a position is not
- * saved. */
+/* How many steps a replica may be ahead of another one of its pipeline. Queues have at most 65537 batches,
+ * and only replicas whose pipeline has ended, while others go on, can be further apart. Such a position is
+ * not saved. */
 #define MOST_AHEAD ((uint64_t)1 << 20)
 
 /* Computes one number from the fingerprints of all datasets. */

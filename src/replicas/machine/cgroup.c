@@ -85,7 +85,8 @@ static void unescape(char *path)
     char *to = path;
     for (const char *from = path; *from != '\0'; to++) {
         bool escape = from[0] == '\\' && strspn(from + 1, "01234567") >= 3;
-        *to = escape ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
+        int code = escape ? (from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0') : *from;
+        *to = (char)code;
         from += escape ? 4 : 1;
     }
     *to = '\0';

@@ -198,7 +198,7 @@ static void forged_numbers_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* The steps of a state are compared with what the strategy has only if they are numbers that steps can have. */
+/* The steps of a state are compared with what the strategy has only if steps can have such numbers. */
 static void a_wrong_step_is_damage_for_any_number_of_replicas(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL), *other = make_strategy(3, NULL);
