@@ -113,17 +113,20 @@ static uint64_t number_at(const char *state, size_t bytes, int at)
     return dti_bytes_get_u64(&from);
 }
 
-/* Saves a state that has rows which are chosen and not taken. */
-static void save(ditto_iterator *iterator, void **state, size_t *bytes)
+/* Takes three steps, and saves a state that has rows which are chosen and not taken. */
+static void save_after_steps(ditto_strategy *strategy, ditto_dataset *rows, void **state, size_t *bytes)
 {
-    for (int tries = 0;; tries++) {
-        assert_ok(ditto_iterator_save(iterator, state, bytes));
-        if (number_at(*state, *bytes, ROWS) > 0)
-            return;
+    ditto_iterator *iterator;
+    assert_ok(ditto_strategy_iterate(strategy, rows, &OPTIONS(input, .global_batch = 4), &iterator));
+    assert_ok(ditto_strategy_run(strategy, take_batches, iterator));
+    assert_ok(ditto_iterator_save(iterator, state, bytes));
+    for (int tries = 0; number_at(*state, *bytes, ROWS) == 0; tries++) {
         assert_true(tries < 60000);
         ditto_state_free(*state);
         sleep_ms(1);
+        assert_ok(ditto_iterator_save(iterator, state, bytes));
     }
+    assert_ok(ditto_iterator_destroy(iterator));
 }
 
 static struct dti_bytes replace(const char *state, size_t bytes, long at, uint64_t value)
@@ -178,10 +181,7 @@ static void forged_numbers_are_refused(void **state)
         ditto_iterator *iterator;
         void *saved;
         size_t bytes;
-        assert_ok(ditto_strategy_iterate(strategy, rows, &OPTIONS(input, .global_batch = 4), &iterator));
-        assert_ok(ditto_strategy_run(strategy, take_batches, iterator));
-        save(iterator, &saved, &bytes);
-        assert_ok(ditto_iterator_destroy(iterator));
+        save_after_steps(strategy, rows, &saved, &bytes);
         struct dti_bytes forged = replace(saved, bytes, forgeries[i].at, forgeries[i].value);
         ditto_status status = ditto_strategy_iterate(
             strategy, rows,
@@ -206,10 +206,7 @@ static void a_wrong_step_is_damage_for_any_number_of_replicas(void **state)
     ditto_iterator *iterator;
     void *saved;
     size_t bytes;
-    assert_ok(ditto_strategy_iterate(strategy, rows, &OPTIONS(input, .global_batch = 4), &iterator));
-    assert_ok(ditto_strategy_run(strategy, take_batches, iterator));
-    save(iterator, &saved, &bytes);
-    assert_ok(ditto_iterator_destroy(iterator));
+    save_after_steps(strategy, rows, &saved, &bytes);
     struct dti_bytes forged = replace(saved, bytes, STEP, UINT64_C(1) << 63);
     assert_status(ditto_strategy_iterate(
                       other, rows,
@@ -235,10 +232,7 @@ static void steps_of_replicas_are_compared(void **state)
     ditto_iterator *iterator;
     void *saved;
     size_t bytes;
-    assert_ok(ditto_strategy_iterate(strategy, rows, &OPTIONS(input, .global_batch = 4), &iterator));
-    assert_ok(ditto_strategy_run(strategy, take_batches, iterator));
-    save(iterator, &saved, &bytes);
-    assert_ok(ditto_iterator_destroy(iterator));
+    save_after_steps(strategy, rows, &saved, &bytes);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct dti_bytes_reader from = { (char *)saved + HEAD_BYTES, (char *)saved + bytes - HASH_BYTES,
                                          false };
