@@ -154,7 +154,9 @@ ninja -C "$scratch/meson" $targets >"$scratch/meson.log" 2>&1 ||
     { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
 # No test and no bench is configured, and nothing of ditto gets into the prefix.
 meson introspect --tests "$scratch/meson" | grep -q '^\[\]' || fail "the subproject has tests"
-! meson introspect --installed "$scratch/meson" | grep ditto || fail "the subproject installs files of ditto"
+# The folder of this test has ditto in its own name.
+! meson introspect --installed "$scratch/meson" | grep -o '/prefix/[^"]*' | grep ditto ||
+    fail "the subproject installs files of ditto"
 meson install -C "$scratch/meson" --no-rebuild --quiet
 rm -rf "$scratch/meson"
 for program in $targets; do
