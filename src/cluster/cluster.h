@@ -12,7 +12,7 @@
 
 #include <ditto/cluster.h>
 
-#include "base/waiting/futex.h"
+#include "base/waiting/deadline.h"
 #include "base/waiting/stop.h"
 #include "cluster/ranges.h"
 

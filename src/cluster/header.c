@@ -325,7 +325,7 @@ static enum dti_wait_end wait_for_headers(struct exchange *x, struct dti_limits 
     if (!x->cluster->headers->goes_in_steps)
         return dti_cluster_wait(x->cluster, limits, exchange_is_over, x);
     struct dti_limits half = *limits;
-    uint64_t end_ns = dti_deadline_at(&limits->deadline), now_ns = dti_now_ns();
+    uint64_t end_ns = dti_deadline_at(&limits->deadline), now_ns = dti_lived_ns();
     if (end_ns != DTI_NEVER || limits->given_up != NULL) {
         if (end_ns != DTI_NEVER)
             half.deadline.at_ns = now_ns < end_ns ? now_ns + (end_ns - now_ns) / 2 : end_ns;

@@ -2,8 +2,10 @@
 #include "cluster/life_line.h"
 #include "base/errors/status.h"
 #include "base/text/text.h"
+#include "base/waiting/futex.h"
 #include "cluster/cluster.h"
 #include "cluster/host_thread.h"
+#include "cluster/socket.h"
 #include "cluster/star.h"
 
 #include <errno.h>
@@ -558,9 +560,8 @@ void dti_life_line_suspend(ditto_cluster *cluster, uint32_t ms)
 /* Waits until the connection is ready, at most until the deadline. */
 static bool is_ready(const struct connection *c, short events, struct dti_deadline *deadline)
 {
-    struct pollfd polled = { .fd = c->fd, .events = events };
-    uint64_t now = dti_now_ns(), end = dti_deadline_at(deadline);
-    return c->fd >= 0 && now < end && poll(&polled, 1, (int)((end - now) / 1000000) + 1) > 0;
+    (void)dti_deadline_at(deadline); /* one limit for all connections */
+    return c->fd >= 0 && dti_socket_wait(c->fd, events, deadline);
 }
 
 /* Says to all hosts that this one leaves, and waits until they have closed their ends, at most LEAVE_MS. A

@@ -16,12 +16,11 @@ bool dti_socket_wait(int fd, short events, const struct dti_deadline *deadline)
 {
     struct dti_deadline until = *deadline;
     struct pollfd polled = { .fd = fd, .events = events };
+    struct dti_look look = { 0 };
     for (;;) {
-        uint64_t now = dti_now_ns(), end = dti_deadline_at(&until);
-        if (now >= end)
+        if (dti_look(&look) >= dti_deadline_at(&until))
             return false;
-        uint64_t ms = (end - now) / 1000000 + 1;
-        int ready = poll(&polled, 1, ms < 1000 ? (int)ms : 1000);
+        int ready = poll(&polled, 1, dti_look_poll_ms(&look, dti_deadline_at(&until)));
         if (ready > 0)
             return true;
         if (ready < 0 && errno != EINTR)

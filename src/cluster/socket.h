@@ -2,7 +2,7 @@
 #ifndef DTI_SOCKET_H
 #define DTI_SOCKET_H
 
-#include "base/waiting/futex.h"
+#include "base/waiting/deadline.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -371,7 +371,7 @@ static bool read_hello(struct acceptor *a, struct pending *p)
 /* Reads from all pending connections, and drops those that are done with or have been silent for too long. */
 static void read_all(struct acceptor *a)
 {
-    uint64_t now = dti_now_ns();
+    uint64_t now = dti_lived_ns();
     for (uint32_t i = a->count; i-- > 0;)
         if (!read_hello(a, &a->pending[i]) || now >= a->pending[i].until_ns)
             drop(a, i);
@@ -395,22 +395,22 @@ static void accept_some(struct acceptor *a, int listening)
             drop(a, 0);
         if (fd >= 0)
             a->pending[a->count++] = (struct pending){
-                .fd = fd, .until_ns = dti_now_ns() + ADDRESS_MS * UINT64_C(1000000)
+                .fd = fd, .until_ns = dti_lived_ns() + ADDRESS_MS * UINT64_C(1000000)
             };
     }
 }
 
 static void accept_all(struct acceptor *a)
 {
-    uint64_t now = dti_now_ns(), end = now + CONNECT_MS * UINT64_C(1000000);
+    struct dti_look look = { 0 };
+    uint64_t end = dti_lived_ns() + CONNECT_MS * UINT64_C(1000000);
     while (a->connected + 1 < a->hosts && a->num_listening > 0 && !a->outcome->lacks_descriptors &&
-           now < end) {
+           dti_look(&look) < end) {
         for (uint32_t i = 0; i < a->num_listening; i++)
             a->polled[i] = (struct pollfd){ .fd = a->listening[i], .events = POLLIN };
         for (uint32_t i = 0; i < a->count; i++)
             a->polled[a->num_listening + i] = (struct pollfd){ .fd = a->pending[i].fd, .events = POLLIN };
         (void)poll(a->polled, a->num_listening + a->count, 100);
-        now = dti_now_ns();
         read_all(a);
         for (uint32_t i = 0; i < a->num_listening; i++)
             if (a->polled[i].revents != 0)
@@ -483,7 +483,7 @@ static int try_all(const ditto_cluster *cluster, const struct presentation *own,
                    const struct address_list *ways, uint64_t end, struct outcome *outcome)
 {
     int fd = -1;
-    for (uint32_t i = 0; fd < 0 && i < ways->count && dti_now_ns() < end; i++)
+    for (uint32_t i = 0; fd < 0 && i < ways->count && dti_lived_ns() < end; i++)
         if (ways->address[i].family == AF_INET || ways->address[i].family == AF_INET6)
             fd = connect_to(cluster, own, &ways->address[i], outcome);
     return fd;
@@ -495,9 +495,10 @@ static ditto_status accept_invitation(ditto_cluster *cluster, const struct prese
     struct address_list ways;
     DTI_TRY(exchange(cluster, 0, timeout_ms));
     memcpy(&ways, dti_header_in(cluster, 0), sizeof ways);
-    uint64_t end = dti_now_ns() + CONNECT_MS * UINT64_C(1000000);
+    struct dti_look look = { 0 };
+    uint64_t end = dti_lived_ns() + CONNECT_MS * UINT64_C(1000000);
     bool can_try = own->has_tokens && ways.count > 0 && ways.count <= MOST_ADDRESSES;
-    while (can_try && *fd < 0 && dti_now_ns() < end && !outcome->lacks_descriptors) {
+    while (can_try && *fd < 0 && dti_look(&look) < end && !outcome->lacks_descriptors) {
         *fd = try_all(cluster, own, &ways, end, outcome);
         if (*fd < 0)
             nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);

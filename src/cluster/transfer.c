@@ -226,6 +226,7 @@ enum dti_wait_end dti_cluster_wait(ditto_cluster *cluster, struct dti_limits *li
                                    bool (*condition)(void *argument), void *argument)
 {
     uint64_t begin_ns = 0, nap_ns = NAP_LEAST_NS;
+    struct dti_look look = { 0 };
     for (uint32_t polls = 0;; polls++) {
         if (dti_cluster_progress(cluster) != DITTO_OK)
             return DTI_WAIT_FAILED;
@@ -242,13 +243,12 @@ enum dti_wait_end dti_cluster_wait(ditto_cluster *cluster, struct dti_limits *li
             return DTI_WAIT_LATE;
         if (polls < FIRST_POLLS)
             continue;
-        uint64_t now = dti_now_ns();
-        begin_ns = begin_ns != 0 ? begin_ns : now;
-        if (now >= dti_deadline_at(&limits->deadline))
+        if (dti_look(&look) >= dti_deadline_at(&limits->deadline))
             return DTI_WAIT_LATE;
-        if (now - begin_ns < SPIN_NS)
+        begin_ns = begin_ns != 0 ? begin_ns : look.at_ns;
+        if (look.at_ns - begin_ns < SPIN_NS)
             dti_pause();
-        else if (now - begin_ns < YIELD_NS)
+        else if (look.at_ns - begin_ns < YIELD_NS)
             sched_yield();
         else
             nap(&nap_ns);

@@ -57,7 +57,7 @@ struct dti_function_worker {
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t state;
-    _Atomic uint64_t began_at_ns; /* of the function that runs, or ran last */
+    _Atomic uint64_t began_at_ns; /* of the function that runs, or ran last (dti_lived_ns) */
     struct dti_scheduled current; /* the function that runs; belongs to the owner of the state */
 
     /* What an idle worker polls: somebody has taken its bit out of `idle`. It has a line of its own, so that

@@ -74,7 +74,7 @@ static void retire(struct ditto_coordinator *c, struct dti_function_worker *w, u
 
 void dti_retire_late(struct ditto_coordinator *c)
 {
-    uint64_t now = dti_now_ns();
+    uint64_t now = dti_lived_ns();
     for (uint32_t i = 0; i < c->count && c->limit_ns != DTI_NEVER; i++)
         retire(c, &c->worker[i], now);
 }
@@ -84,7 +84,7 @@ uint64_t dti_next_limit(const struct ditto_coordinator *c)
     if (c->limit_ns == DTI_NEVER)
         return DTI_NEVER;
     /* A function that begins later has a later limit. The margin makes sure that it has passed then. */
-    uint64_t now = dti_now_ns(), next = now + c->limit_ns;
+    uint64_t now = dti_lived_ns(), next = now + c->limit_ns;
     for (uint32_t i = 0; i < c->count; i++) {
         const struct dti_function_worker *w = &c->worker[i];
         uint64_t began = atomic_load_explicit(&w->began_at_ns, memory_order_relaxed);

@@ -110,7 +110,7 @@ static void diagnose_worker(const struct dti_function_worker *w, struct dti_text
     dti_text_add(text, "worker %u: ", w->index);
     if (info.is_busy && function != NULL)
         dti_text_add(text, "executes \"%s\" for %.1f ms, ", function->name,
-                     ms(since(&w->began_at_ns, dti_now_ns())));
+                     ms(since(&w->began_at_ns, dti_lived_ns())));
     dti_text_add(text, "%s%llu functions, busy %.1f ms, idle %.1f ms\n",
                  info.is_retired ? "retired, "
                  : info.is_busy  ? ""

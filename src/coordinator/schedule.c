@@ -30,8 +30,8 @@ static bool wait_until(struct ditto_coordinator *c, uint32_t waiter, uint64_t at
     if (waiter != DTI_CALLERS)
         return dti_wait(&c->callers, waiter, DTI_EVERYONE, &c->caller_policy[waiter], &deadline, condition,
                         argument);
-    while (!condition(argument)) {
-        if (dti_now_ns() >= at_ns)
+    for (struct dti_look look = { 0 }; !condition(argument);) {
+        if (dti_look(&look) >= at_ns)
             return false;
         sched_yield();
     }
@@ -78,7 +78,7 @@ static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void
             whole.at_ns = 0;
             limit = dti_deadline_at(&whole);
         }
-        in_time = dti_now_ns() < limit;
+        in_time = dti_lived_ns() < limit;
     }
     if (waiter != DTI_CALLERS)
         atomic_fetch_and_explicit(&c->callers_used, ~(1u << waiter), memory_order_acq_rel);

@@ -116,7 +116,7 @@ static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uin
     dti_copied_keep(item->arguments);
     dti_remote_keep(item->remote);
     end_idle(w, now);
-    atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
+    atomic_store_explicit(&w->began_at_ns, dti_lived_ns(), memory_order_relaxed);
     /* The next number, with RUNNING. release: pairs with the acquire in dti_retire_late. */
     atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
 }

@@ -16,17 +16,6 @@ uint64_t dti_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t dti_deadline_at(struct dti_deadline *deadline)
-{
-    /* It has been computed before, or a caller with its own limit has set it. */
-    if (deadline->at_ns != 0)
-        return deadline->at_ns;
-    if (deadline->timeout_ms == UINT32_MAX)
-        return DTI_NEVER;
-    deadline->at_ns = dti_now_ns() + (uint64_t)deadline->timeout_ms * 1000000u;
-    return deadline->at_ns;
-}
-
 void dti_futex_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
 {
     int kept_errno = errno;
@@ -34,7 +23,7 @@ void dti_futex_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t deadlin
                               .tv_nsec = (long)(deadline_ns % 1000000000u) };
     /* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, so a signal does not lengthen the wait. */
     syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
-            deadline_ns == DTI_NEVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+            deadline_ns == UINT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
     errno = kept_errno;
 }
 

@@ -4,27 +4,11 @@
 
 #include "base/platform.h"
 
-/* A deadline that never passes. */
-#define DTI_NEVER UINT64_MAX
-
 /* Returns the time of CLOCK_MONOTONIC. */
 uint64_t dti_now_ns(void);
 
-/* A limit on waiting. The clock is read only when a thread really has to wait, because reading it costs as
- * much as a tenth of a barrier. */
-struct dti_deadline {
-    /* UINT32_MAX (DITTO_FOREVER) means that there is no limit. */
-    uint32_t timeout_ms;
-
-    /* The time of dti_now_ns at which the limit ends. 0 means that it has not been computed yet. */
-    uint64_t at_ns;
-};
-
-/* Returns the time at which the limit ends, or DTI_NEVER if there is no limit. */
-uint64_t dti_deadline_at(struct dti_deadline *deadline);
-
-/* Sleeps while *word == expected, until a wake-up, a signal or the deadline (in the time of dti_now_ns). May
- * return early. errno does not change. */
+/* Sleeps while *word == expected, until a wake-up, a signal or the deadline (in the time of dti_now_ns, or
+ * UINT64_MAX for none). May return early. errno does not change. */
 void dti_futex_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 
 /* Wakes one thread that sleeps on the word. errno does not change. */

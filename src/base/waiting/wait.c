@@ -49,9 +49,12 @@ void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from)
     }
 }
 
-bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
-                          struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
-                          dti_condition *condition, void *argument, uint64_t *wake_ns)
+/* Sleeps until the condition holds or the deadline passes, and tells the policy before each sleep. Returns
+ * true if the condition holds. *wake_ns gets the time from the waker's call until this thread ran, or 0 if no
+ * waker has called it. */
+static bool sleep_until(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
+                        struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
+                        struct dti_look *look, dti_condition *condition, void *argument, uint64_t *wake_ns)
 {
     uint64_t deadline_ns = dti_deadline_at(deadline);
     struct dti_waiter *waiter = &queue->waiter[waiter_index];
@@ -71,10 +74,10 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
         else
             dti_fence_heavy();
         holds = condition(argument); /* S1 */
-        if (holds || dti_now_ns() >= deadline_ns)
+        if (holds || dti_look(look) >= deadline_ns)
             break;
         dti_wait_policy_before_sleep(wait_policy);
-        dti_futex_sleep(&waiter->state, SLEEPING, deadline_ns);
+        dti_futex_sleep(&waiter->state, SLEEPING, dti_look_until(look, deadline_ns));
         holds = condition(argument);
         if (holds)
             break;
@@ -86,31 +89,33 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
     return holds;
 }
 
-/* Polls until `end_ns` or the deadline. It reads the clock rarely, because that costs as much as a dozen
- * polls. *now_ns is the current time before the call, and the last one that was read after it. */
-static bool spin(uint64_t *now_ns, uint64_t end_ns, struct dti_deadline *deadline, dti_condition *condition,
-                 void *argument)
+/* Polls until `end_ns` (dti_now_ns) or the deadline. It looks at the clock rarely, because that costs as much
+ * as a dozen polls. */
+static bool spin(struct dti_look *look, uint64_t end_ns, struct dti_deadline *deadline,
+                 dti_condition *condition, void *argument)
 {
+    uint64_t lived;
     do {
         for (uint32_t check = 0; check < 64; check++) {
             dti_pause();
             if (condition(argument))
                 return true;
         }
-        *now_ns = dti_now_ns();
-    } while (*now_ns < end_ns && *now_ns < dti_deadline_at(deadline));
+        lived = dti_look(look);
+    } while (look->at_ns < end_ns && lived < dti_deadline_at(deadline));
     return false;
 }
 
-static bool yield(uint64_t end_ns, struct dti_deadline *deadline, dti_condition *condition, void *argument)
+static bool yield(struct dti_look *look, uint64_t end_ns, struct dti_deadline *deadline,
+                  dti_condition *condition, void *argument)
 {
-    uint64_t now;
+    uint64_t lived;
     do {
         sched_yield();
         if (condition(argument))
             return true;
-        now = dti_now_ns();
-    } while (now < end_ns && now < dti_deadline_at(deadline));
+        lived = dti_look(look);
+    } while (look->at_ns < end_ns && lived < dti_deadline_at(deadline));
     return false;
 }
 
@@ -118,16 +123,18 @@ bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t
                    struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                    dti_condition *condition, void *argument)
 {
-    uint64_t begin = dti_now_ns(), now = begin, budget = dti_wait_policy_spin_ns(wait_policy), wake_ns;
-    if (budget != 0 && spin(&now, begin + budget, deadline, condition, argument)) {
-        dti_wait_policy_after_spin(wait_policy, budget, now - begin);
+    struct dti_look look = { 0 };
+    (void)dti_look(&look);
+    uint64_t begin = look.at_ns, budget = dti_wait_policy_spin_ns(wait_policy), wake_ns;
+    if (budget != 0 && spin(&look, begin + budget, deadline, condition, argument)) {
+        dti_wait_policy_after_spin(wait_policy, budget, look.at_ns - begin);
         return true;
     }
     if (wait_policy->yield_ns != 0 &&
-        yield(dti_now_ns() + wait_policy->yield_ns, deadline, condition, argument))
+        yield(&look, look.at_ns + wait_policy->yield_ns, deadline, condition, argument))
         return true;
-    bool holds = dti_wait_queue_sleep(queue, waiter_index, awaits, wait_policy, deadline, condition, argument,
-                                      &wake_ns);
+    bool holds = sleep_until(queue, waiter_index, awaits, wait_policy, deadline, &look, condition, argument,
+                             &wake_ns);
     dti_wait_policy_after_sleep(wait_policy, dti_now_ns() - begin, wake_ns);
     return holds;
 }

@@ -6,7 +6,7 @@
  * that it concerns. Each waiter sleeps on its own word. There is no thundering herd, and no system call to
  * wake a thread that is awake.
  *
- * Invariants  I1  parked counts the waiters that are in dti_wait_queue_sleep. If it is 0, there is no thread
+ * Invariants  I1  parked counts the waiters that are in sleep_until. If it is 0, there is no thread
  *                 to wake.
  *             I2  The state of a waiter is SLEEPING only from its own store S0 until it leaves, or until the
  *                 exchange W2 of a waker, whichever comes first.
@@ -26,6 +26,7 @@
 #ifndef DTI_WAIT_H
 #define DTI_WAIT_H
 
+#include "base/waiting/deadline.h"
 #include "base/waiting/futex.h"
 #include "base/waiting/wait_policy.h"
 
@@ -84,7 +85,7 @@ void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from);
 static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t from)
 {
     /* The caller has stored the condition (W0). The fence pairs with that of a waiter, in
-     * dti_wait_queue_sleep. */
+     * sleep_until. */
     if (queue->sleeps == DTI_SLEEPS_OFTEN)
         atomic_thread_fence(memory_order_seq_cst);
     else
@@ -95,13 +96,6 @@ static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t 
 }
 
 /* -- The thread to which the waiter belongs. `waiter_index` is the number of the waiter -- */
-
-/* Sleeps until the condition holds or the deadline passes, and tells the policy before each sleep. Returns
- * true if the condition holds. *wake_ns gets the time from the waker's call until this thread ran, or 0 if no
- * waker has called it. */
-bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
-                          struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
-                          dti_condition *condition, void *argument, uint64_t *wake_ns);
 
 /* The slow part of dti_wait. */
 bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,

@@ -237,7 +237,7 @@ static ditto_status record_run_error(const struct dti_team *team, const struct r
 {
     ditto_error error = team->stop.error;
     if (!run->inner && team->stop.run != run->number && team->stop.run != DTI_FROM_OUTSIDE &&
-        dti_now_ns() >= team->run_deadline_ns) {
+        dti_lived_ns() >= team->run_deadline_ns) {
         /* A run inside this one was stopped first, and the time limit passed before that stop was handled. */
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %s",

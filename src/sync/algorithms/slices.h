@@ -4,7 +4,7 @@
 
 #include <ditto/slices.h>
 
-#include "base/waiting/futex.h"
+#include "base/waiting/deadline.h"
 #include "sync/meeting/call.h"
 
 struct dti_replica;

@@ -1,10 +1,11 @@
-/* tests/base/waiting/test_wait.c - the claims of src/base/waiting/wait.h: no wake-up is lost, and deadlines
- * are kept. */
+/* tests/base/waiting/test_wait.c - the claims of src/base/waiting/wait.h and deadline.h: no wake-up is lost,
+ * and deadlines are kept, but do not count time in which the waiter could not run. */
 #include "support/support.h"
 
 #include "base/waiting/wait.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #define ROUNDS 20000
 
@@ -117,6 +118,55 @@ static void a_deadline_ends_yielding(void **state)
     dti_wait_queue_free(&queue);
 }
 
+#define SECOND UINT64_C(1000000000)
+
+/* A waiter that has last looked so many seconds ago, and was to look again so many seconds ago. */
+static struct dti_look looked(uint64_t seconds_ago, uint64_t due_ago, const struct dti_look *before)
+{
+    uint64_t now = dti_now_ns();
+    return (struct dti_look){ .at_ns = now - seconds_ago * SECOND,
+                              .due_ns = now - due_ago * SECOND,
+                              .lost_ns = before->lost_ns };
+}
+
+static void a_pause_that_several_waiters_find_is_lost_once(void **state)
+{
+    struct dti_look before = { 0 };
+    (void)dti_look(&before);
+    struct dti_look first = looked(10, 9, &before), second = looked(8, 7, &before);
+    struct dti_deadline deadline = { .timeout_ms = 5000 };
+    uint64_t end = dti_deadline_at(&deadline);
+    assert_true(dti_look(&first) < end - 14 * SECOND);
+    assert_true(first.lost_ns >= before.lost_ns + 10 * SECOND);
+    (void)dti_look(&second);
+    assert_true(second.lost_ns == first.lost_ns);
+    assert_true(dti_look_until(&first, end) == first.at_ns + SECOND);
+}
+
+static void a_look_in_time_loses_nothing(void **state)
+{
+    struct dti_look before = { 0 };
+    (void)dti_look(&before);
+    struct dti_look look = looked(20, 0, &before); /* computed meanwhile, but was to look only now */
+    (void)dti_look(&look);
+    assert_true(look.lost_ns == before.lost_ns);
+}
+
+static void a_wait_is_woken_once_a_second_at_most(void **state)
+{
+    struct dti_wait_queue queue;
+    struct dti_wait_policy asleep = { 0 };
+    struct dti_deadline deadline = { .timeout_ms = 2500 };
+    struct rusage begin, end;
+    assert_true(dti_wait_queue_init(&queue, 1, DTI_SLEEPS_RARE));
+    assert_int_equal(getrusage(RUSAGE_THREAD, &begin), 0);
+    assert_false(dti_wait(&queue, 0, DTI_EVERYONE, &asleep, &deadline, never, NULL));
+    assert_int_equal(getrusage(RUSAGE_THREAD, &end), 0);
+    /* Three sleeps, and what membarrier may add. */
+    assert_in_range(end.ru_nvcsw - begin.ru_nvcsw, 1, 6);
+    dti_wait_queue_free(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +175,9 @@ int main(void)
         cmocka_unit_test(no_wake_up_is_lost_without_membarrier),
         cmocka_unit_test(a_deadline_ends_the_wait),
         cmocka_unit_test(a_deadline_ends_yielding),
+        cmocka_unit_test(a_pause_that_several_waiters_find_is_lost_once),
+        cmocka_unit_test(a_look_in_time_loses_nothing),
+        cmocka_unit_test(a_wait_is_woken_once_a_second_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
