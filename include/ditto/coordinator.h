@@ -501,7 +501,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_shared_dataset(ditto_co
  *  @return DITTO_OK, the error of the input, or one of:
  *  @retval DITTO_END_OF_INPUT   no batch is left. Later calls return this again, unless a worker is retired
  *                               and its batches are taken again
- *  @retval DITTO_ERR_TIMED_OUT  the calling worker is retired
+ *  @retval DITTO_ERR_TIMED_OUT  the calling worker is retired; or another one, perhaps a retired one, chose
+ *                               rows for the whole timeout_ms of the strategy, as the message says
  *  @retval DITTO_ERR_DIVERGED   not from this call, but from the function, when it has ended: its replicas
  *                               have not called this equally often
  *  @retval DITTO_ERR_CONTEXT    self is not the calling thread's replica; this is no function of the shared

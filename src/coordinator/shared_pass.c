@@ -4,9 +4,9 @@
 #include "base/numbers/checksum.h"
 #include "base/types/types.h"
 #include "replicas/team/context.h"
+#include "replicas/team/team.h"
 
 #include <string.h>
-#include <time.h>
 
 #define MAGIC_BYTES 8
 static const char magic[MAGIC_BYTES + 1] = "DITTOSH1";
@@ -125,17 +125,28 @@ static ditto_status choose(struct dti_team *team, struct dti_shared_pass *pass, 
     return status;
 }
 
+static ditto_status lock_choosing(struct dti_shared_pass *pass, uint32_t timeout_ms)
+{
+    if (dti_lock_take(&pass->choosing, timeout_ms))
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_TIMED_OUT,
+        "a worker, perhaps a retired one, has chosen the rows of a batch for more than timeout_ms = "
+        "%u ms, and others must wait: look at the generators and functions of the dataset",
+        timeout_ms);
+}
+
 ditto_status dti_shared_pass_take(struct dti_team *team, struct dti_shared_pass *pass,
                                   dti_shared_batch_taken *taken, void *taker)
 {
     struct dti_shared_batch *batch;
-    pthread_mutex_lock(&pass->choosing);
+    DTI_TRY(lock_choosing(pass, dti_team_options(team)->timeout_ms));
     ditto_status status = take_returned(pass, &batch);
     if (status == DITTO_OK && batch == NULL)
         status = choose(team, pass, &batch);
     if (status >= 0)
         taken(taker, status, batch);
-    pthread_mutex_unlock(&pass->choosing);
+    dti_lock_release(&pass->choosing);
     return status;
 }
 
@@ -230,34 +241,12 @@ static ditto_status write_locked(struct dti_team *team, struct dti_shared_pass *
     return dti_bytes_status(to);
 }
 
-static ditto_status lock_choosing(struct dti_shared_pass *pass, uint32_t timeout_ms)
-{
-    struct timespec end;
-    if (timeout_ms == DITTO_FOREVER) {
-        pthread_mutex_lock(&pass->choosing);
-        return DITTO_OK;
-    }
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += timeout_ms / 1000;
-    end.tv_nsec += timeout_ms % 1000 * 1000000L;
-    if (end.tv_nsec >= 1000000000L) {
-        end.tv_sec++;
-        end.tv_nsec -= 1000000000L;
-    }
-    if (pthread_mutex_timedlock(&pass->choosing, &end) == 0)
-        return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                    "a worker has chosen the rows of a batch for more than timeout_ms = %u ms, and the "
-                    "position is not known meanwhile: look at the generators and functions of the dataset",
-                    timeout_ms);
-}
-
 ditto_status dti_shared_pass_save(struct dti_team *team, struct dti_shared_pass *pass, uint32_t timeout_ms,
                                   struct dti_bytes *to)
 {
     DTI_TRY(lock_choosing(pass, timeout_ms));
     ditto_status status = write_locked(team, pass, to);
-    pthread_mutex_unlock(&pass->choosing);
+    dti_lock_release(&pass->choosing);
     return status;
 }
 
@@ -389,7 +378,6 @@ ditto_status dti_shared_pass_open(struct dti_team *team, ditto_dataset *dataset,
     pass->number = o->pass;
     pass->dataset = dataset;
     dti_dataset_retain(dataset);
-    pthread_mutex_init(&pass->choosing, NULL);
     pthread_mutex_init(&pass->lock, NULL);
     ditto_status status = DITTO_OK;
     if (!dti_dataset_layout(dataset, dti_cut_most_of_batch(&pass->cut), pass->offset, &pass->payload_bytes))
@@ -426,7 +414,6 @@ void dti_shared_pass_close(struct dti_team *team, struct dti_shared_pass *pass)
     dti_cursor_close(pass->cursor);
     dti_frame_leave(&frame, saved);
     dti_dataset_release(pass->dataset);
-    pthread_mutex_destroy(&pass->choosing);
     pthread_mutex_destroy(&pass->lock);
     free(pass);
 }

@@ -17,6 +17,7 @@
 #include <ditto/distribute.h>
 
 #include "base/platform.h"
+#include "base/waiting/lock.h"
 #include "input/dataset.h"
 #include "input/distribute/rebatch.h"
 
@@ -41,7 +42,7 @@ struct dti_shared_pass {
     uint64_t number;                                    /* of the pass */
     size_t offset[DITTO_MAX_COMPONENTS], payload_bytes; /* of one replica's part of a batch */
 
-    pthread_mutex_t choosing; /* of the cursor, and of next_number */
+    struct dti_lock choosing; /* of the cursor, and of next_number */
     struct dti_cursor *cursor;
     uint64_t next_number;
 
@@ -69,7 +70,7 @@ void dti_shared_pass_interrupt(struct dti_shared_pass *pass);
 typedef void dti_shared_batch_taken(void *taker, ditto_status status, struct dti_shared_batch *batch);
 
 /* Takes a batch, and calls `taken` unless there is an error. Returns END_OF_INPUT, or the error that ends the
- * pass, again and again, and NO_MEMORY. */
+ * pass, again and again, TIMED_OUT if another thread chose rows for all the time, and NO_MEMORY. */
 ditto_status dti_shared_pass_take(struct dti_team *team, struct dti_shared_pass *pass,
                                   dti_shared_batch_taken *taken, void *taker);
 

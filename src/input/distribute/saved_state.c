@@ -130,18 +130,23 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
  * a pipeline whose first replica is on another host, only the steps are written. */
 static ditto_status write_own(struct ditto_iterator *it, struct dti_bytes *to, uint64_t *bytes)
 {
+    uint32_t timeout_ms = dti_team_options(it->team)->timeout_ms;
     for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
         struct dti_pipeline *p = &it->pipeline[i];
         struct dti_frame frame;
         size_t before = to->length;
         uint64_t first;
-        pthread_mutex_lock(&p->sequencer.lock);
+        if (!dti_lock_take(&p->sequencer.lock, timeout_ms))
+            return DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                            "a producer has chosen rows for more than timeout_ms = %u ms, and the position "
+                            "is not known meanwhile: look at the generators and functions of the dataset",
+                            timeout_ms);
         /* In this context a generator's save function cannot call back into the iterator. */
         struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
         ditto_status status = p->sequencer.o.first_served != 0 ? write_steps(it, p, to, &first)
                                                                : write_pipeline(it, p, to);
         dti_frame_leave(&frame, saved);
-        pthread_mutex_unlock(&p->sequencer.lock);
+        dti_lock_release(&p->sequencer.lock);
         DTI_TRY(status);
         bytes[i] = to->length - before;
     }

@@ -13,7 +13,6 @@
 ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequencer_options *options)
 {
     uint32_t n = options->served;
-    pthread_mutex_init(&s->lock, NULL);
     s->o = *options;
     s->begins = calloc(n, sizeof *s->begins);
     s->ended = calloc(n, sizeof *s->ended);
@@ -62,7 +61,6 @@ void dti_sequencer_free(struct dti_sequencer *s)
     free(s->ended);
     free((void *)s->given);
     dti_digest_of_rows_free(s);
-    pthread_mutex_destroy(&s->lock);
 }
 
 /* -- cutting -- */
@@ -269,29 +267,29 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
 enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *group,
                                           struct dti_ticket *ticket)
 {
-    pthread_mutex_lock(&s->lock);
+    (void)dti_lock_take(&s->lock, DITTO_FOREVER);
     enum dti_ticket_result taken = take(s, group, ticket);
-    pthread_mutex_unlock(&s->lock);
+    dti_lock_release(&s->lock);
     return taken;
 }
 
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket)
 {
     uint64_t point = 2 * dti_sequencer_position(s, ticket->step, ticket->replica) + 1;
-    pthread_mutex_lock(&s->lock);
+    (void)dti_lock_take(&s->lock, DITTO_FOREVER);
     /* Of several ends and errors, the first one in the order of rows counts. */
     if (s->end_status == DITTO_OK || point < s->end_point)
         end_with(s, dti_error_get()->status, point, dti_error_get());
     s->ended[ticket->replica] = true;
     ditto_status status = s->end_status < 0 ? s->end_status : dti_error_get()->status;
     publish(s);
-    pthread_mutex_unlock(&s->lock);
+    dti_lock_release(&s->lock);
     return status;
 }
 
 void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out)
 {
-    pthread_mutex_lock(&s->lock);
+    (void)dti_lock_take(&s->lock, DITTO_FOREVER);
     *out = s->error;
-    pthread_mutex_unlock(&s->lock);
+    dti_lock_release(&s->lock);
 }

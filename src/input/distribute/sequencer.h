@@ -24,12 +24,11 @@
 #ifndef DTI_SEQUENCER_H
 #define DTI_SEQUENCER_H
 
+#include "base/waiting/lock.h"
 #include "input/dataset.h"
 #include "input/distribute/rebatch.h"
 #include "input/distribute/ring.h"
 #include "input/distribute/rows_of_hosts.h"
-
-#include <pthread.h>
 
 /* All batches of an iterator are in one order: by steps, and within a step by replicas. The batch of replica
  * r of N in step t has the position t * N + r. An error of the input has a point in this order. A batch at
@@ -121,7 +120,10 @@ struct dti_sequencer_options {
 };
 
 struct dti_sequencer {
-    pthread_mutex_t lock;           /* protects the members below that are not constant */
+    /* Protects the members below that are not constant. A producer has it while functions of the program
+     * choose rows, which may take long. */
+    struct dti_lock lock;
+
     struct dti_sequencer_options o; /* constant */
     struct dti_cursor *cursor;
     struct dti_input_step *step; /* [slots + 1], step t at t mod (slots + 1) */

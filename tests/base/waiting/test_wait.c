@@ -1,10 +1,12 @@
 /* tests/base/waiting/test_wait.c - the claims of src/base/waiting/wait.h and deadline.h: no wake-up is lost,
- * and deadlines are kept, but do not count time in which the waiter could not run. */
+ * and deadlines are kept, but do not count time in which the waiter could not run; and those of lock.h. */
 #include "support/support.h"
 
+#include "base/waiting/lock.h"
 #include "base/waiting/wait.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #define ROUNDS 20000
@@ -167,6 +169,58 @@ static void a_wait_is_woken_once_a_second_at_most(void **state)
     dti_wait_queue_free(&queue);
 }
 
+/* Threads take a lock in turn. Thread 0 gives up after a while, at once, or never. */
+struct locked {
+    struct dti_lock lock;
+    uint64_t counter, taken[4]; /* the counter is guarded by the lock */
+};
+struct locker {
+    struct locked *locked;
+    uint32_t me;
+};
+
+static void *take_often(void *argument)
+{
+    struct locker *l = argument;
+    struct locked *s = l->locked;
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        if (dti_lock_take(&s->lock, l->me == 0 ? i % 3 : UINT32_MAX)) {
+            s->taken[l->me]++;
+            s->counter++;
+            if (i % 64 == l->me)
+                sched_yield(); /* others find the lock held */
+            dti_lock_release(&s->lock);
+        }
+    return NULL;
+}
+
+static void a_lock_has_one_holder_and_forgets_no_waiter(void **state)
+{
+    struct locked s = { 0 };
+    struct locker locker[4];
+    pthread_t thread[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        locker[i] = (struct locker){ &s, i };
+        pthread_create(&thread[i], NULL, take_often, &locker[i]);
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL); /* hangs if a waiter is forgotten */
+    assert_int_equal(s.taken[1], ROUNDS);
+    assert_int_equal(s.counter, s.taken[0] + s.taken[1] + s.taken[2] + s.taken[3]);
+    assert_int_equal(atomic_load(&s.lock.word), DTI_LOCK_FREE);
+}
+
+static void a_lock_is_awaited_until_the_limit(void **state)
+{
+    struct dti_lock lock = { 0 };
+    assert_true(dti_lock_take(&lock, 0));
+    uint64_t begin = dti_now_ns();
+    assert_false(dti_lock_take(&lock, 20));
+    assert_true(dti_now_ns() - begin >= 20000000u);
+    dti_lock_release(&lock);
+    assert_true(dti_lock_take(&lock, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +232,8 @@ int main(void)
         cmocka_unit_test(a_pause_that_several_waiters_find_is_lost_once),
         cmocka_unit_test(a_look_in_time_loses_nothing),
         cmocka_unit_test(a_wait_is_woken_once_a_second_at_most),
+        cmocka_unit_test(a_lock_has_one_holder_and_forgets_no_waiter),
+        cmocka_unit_test(a_lock_is_awaited_until_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

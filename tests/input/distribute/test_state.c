@@ -517,6 +517,42 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static _Atomic int is_in_next, may_end;
+
+static ditto_status next_that_waits(void *user, void *position, const ditto_tensor *row)
+{
+    (void)user, (void)position, (void)row;
+    is_in_next = 1;
+    while (!may_end)
+        sleep_ms(1);
+    return DITTO_END_OF_INPUT;
+}
+
+static void a_save_does_not_wait_for_ever(void **state)
+{
+    ditto_strategy *s = make_strategy(1, &OPTIONS(strategy, .timeout_ms = 100));
+    ditto_generator g = { .struct_size = sizeof g, .next = next_that_waits };
+    ditto_dataset *d;
+    void *saved;
+    size_t bytes;
+    assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
+    d = then(d, whole_batches_of, 16);
+    ditto_iterator *it = open_at(s, d, OPTIONS(input, .num_producers = 1), NULL, 0);
+    while (!is_in_next)
+        sleep_ms(1);
+    assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_TIMED_OUT);
+    assert_message("a producer has chosen rows for more than timeout_ms = 100 ms");
+    may_end = 1;
+    ditto_status status;
+    while ((status = ditto_iterator_save(it, &saved, &bytes)) == DITTO_ERR_TIMED_OUT)
+        ;
+    assert_ok(status);
+    ditto_state_free(saved);
+    assert_ok(ditto_iterator_destroy(it));
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* A step may exist only because a pipeline that gets no rows in it has rows for a later step. A restored
  * iterator must know of these rows, although no replica has taken them. */
 static void steps_that_exist_are_there_after_a_restore(void **state)
@@ -663,6 +699,7 @@ int main(void)
         cmocka_unit_test(a_state_belongs_to_its_dataset),
         cmocka_unit_test(rows_that_the_source_does_not_have_are_refused),
         cmocka_unit_test(an_iterator_that_cannot_be_saved_returns_an_error),
+        cmocka_unit_test(a_save_does_not_wait_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

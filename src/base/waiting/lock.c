@@ -1,0 +1,22 @@
+/* src/base/waiting/lock.c - the parts of a lock that are not inline. The argument is in lock.h. */
+#include "base/waiting/lock.h"
+#include "base/waiting/deadline.h"
+#include "base/waiting/futex.h"
+
+bool dti_lock_await(struct dti_lock *lock, uint32_t timeout_ms)
+{
+    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
+    struct dti_look look = { 0 };
+    /* acquire: K1 */
+    while (atomic_exchange_explicit(&lock->word, DTI_LOCK_AWAITED, memory_order_acquire) != DTI_LOCK_FREE) {
+        if (dti_look(&look) >= dti_deadline_at(&deadline))
+            return false;
+        dti_futex_sleep(&lock->word, DTI_LOCK_AWAITED, dti_look_until(&look, dti_deadline_at(&deadline)));
+    }
+    return true;
+}
+
+void dti_lock_wake(struct dti_lock *lock)
+{
+    dti_futex_wake(&lock->word);
+}
