@@ -31,7 +31,7 @@ if [ "$runs" -gt 0 ]; then
     [ "$groups" != 1 ] || trap 'sysctl -q kernel.sched_autogroup_enabled=1' EXIT
     [ "$groups" != 1 ] || sysctl -q kernel.sched_autogroup_enabled=0 ||
         echo "performance: autogroups stay on, so the rows with load compare unequal shares" >&2
-    for load in 0 1 2; do
+    for load in 0 1 2 4 16; do
         build/bench/ditto-bench wait --peers --csv --load "$load" >>"$table.part" ||
             echo "performance: ditto-bench wait --load $load failed; its figures are missing" >&2
     done

@@ -74,7 +74,7 @@ static struct command_row rows[END + 1] = {
     [IN_PLACE] = { "--in-place", NULL, "of collectives: the output is the input's buffer" },
     [TURNS] = { "--turns", NULL, "of broadcast and reduce: all replicas take turns as root" },
     [SKEW] = { "--skew", "US", "of skew and wait: how late a replica is, like 0,20,200" },
-    [LOAD] = { "--load", "N", "of wait: the busy processes on each PU, 0 to 8" },
+    [LOAD] = { "--load", "N", "of wait: the busy processes on each PU, 0 to 16" },
     [DEVICES] = { "--devices", "N", "of parallel-for: the number of PUs, 1 to 1024" },
     [PEERS] = { "--peers", NULL, "measure MPI, gloo and others, too, if they are built" },
     [CSV] = { "--csv", NULL, "print CSV" },
@@ -260,7 +260,7 @@ static void take_option(struct request *r, int option)
         parse_skews(r, line.value);
         break;
     case LOAD:
-        r->load = (uint32_t)command_number(&line, 0, 8);
+        r->load = (uint32_t)command_number(&line, 0, 16);
         break;
     case PEERS:
         r->peers = true;

@@ -16,7 +16,7 @@
 #define DEFAULT_ATTEMPTS 2u
 
 /* How long a call polls with sched_yield if the workers have all PUs, so that they go on meanwhile. */
-static const struct dti_wait_policy yielding = { .yield_ns = DTI_YIELD_NS, .is_fixed = true };
+static const struct dti_wait_policy yielding = { .yield_ns = DTI_YIELD_NS };
 
 void dti_coordinator_keep(struct ditto_coordinator *c)
 {

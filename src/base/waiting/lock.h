@@ -1,14 +1,14 @@
-/* src/base/waiting/lock.h - a lock that a thread takes with a limit of time, because functions of the program,
- * which may never return, run under it.
+/* src/base/waiting/lock.h - a lock that a thread takes with a limit of time, because functions of the
+ * program, which may never return, run under it.
  *
  * pthread_mutex_timedlock has a limit on CLOCK_REALTIME, which jumps when the time of the machine is set, and
  * pthread_mutex_clocklock is unknown to the thread sanitizer of gcc 12. Neither leaves out the time in which
  * the process was stopped (deadline.h).
  *
  * Invariants  I1  The word is FREE, HELD, or AWAITED: held, and threads may sleep.
- *             I2  A thread that sleeps has stored AWAITED after it has seen the lock held. The holder that finds
- *                 AWAITED wakes one, and that one stores AWAITED when it takes the lock, for it does not know
- *                 whether others sleep. So none is forgotten, also if a waiter has given up.
+ *             I2  A thread that sleeps has stored AWAITED after it has seen the lock held. The holder that
+ *                 finds AWAITED wakes one, and that one stores AWAITED when it takes the lock, for it does
+ *                 not know whether others sleep. So none is forgotten, also if a waiter has given up.
  * Edges       K0 -> K1  The holder stores FREE with release, and the next one reads it with acquire.
  * Source      U. Drepper, "Futexes Are Tricky", 2011, mutex2.
  * Model       tests/model/lock.pml */

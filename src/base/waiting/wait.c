@@ -107,16 +107,19 @@ static bool spin(struct dti_look *look, uint64_t end_ns, struct dti_deadline *de
 }
 
 static bool yield(struct dti_look *look, uint64_t end_ns, struct dti_deadline *deadline,
-                  dti_condition *condition, void *argument)
+                  dti_condition *condition, void *argument, struct dti_wait_policy *wait_policy)
 {
-    uint64_t lived;
+    uint64_t lived, longest = 0;
+    bool holds;
     do {
+        uint64_t begin = look->at_ns;
         sched_yield();
-        if (condition(argument))
-            return true;
         lived = dti_look(look);
-    } while (look->at_ns < end_ns && lived < dti_deadline_at(deadline));
-    return false;
+        longest = look->at_ns - begin > longest ? look->at_ns - begin : longest;
+        holds = condition(argument);
+    } while (!holds && look->at_ns < end_ns && lived < dti_deadline_at(deadline));
+    dti_wait_policy_after_yield(wait_policy, longest);
+    return holds;
 }
 
 bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
@@ -130,8 +133,8 @@ bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t
         dti_wait_policy_after_spin(wait_policy, budget, look.at_ns - begin);
         return true;
     }
-    if (wait_policy->yield_ns != 0 &&
-        yield(&look, look.at_ns + wait_policy->yield_ns, deadline, condition, argument))
+    uint64_t yields = dti_wait_policy_yield_ns(wait_policy);
+    if (yields != 0 && yield(&look, look.at_ns + yields, deadline, condition, argument, wait_policy))
         return true;
     bool holds = sleep_until(queue, waiter_index, awaits, wait_policy, deadline, &look, condition, argument,
                              &wake_ns);

@@ -29,6 +29,12 @@
 #define FREE_PART     10u
 #define WAKE_DELAY_NS 100000u
 
+/* A yield that takes longer than a time slice has let programs run that do not wait for anything. The kernel
+ * puts a thread that yields behind all of them, but lets one that wakes up run soon. So the next waits sleep
+ * at once, at first DTI_SPIN_EVERY of them, and twice as many after each yield that was long again. */
+#define LONG_YIELD_NS 4000000u
+#define MOST_AT_ONCE  1024u
+
 struct dti_wait_policy dti_wait_policy_adapting(void)
 {
     return (struct dti_wait_policy){ .adapts = true,
@@ -69,6 +75,23 @@ void dti_wait_policy_after_spin(struct dti_wait_policy *p, uint64_t budget_ns, u
         return;
     p->spun_ns += spun_ns;
     learn_short(p, spun_ns);
+}
+
+uint64_t dti_wait_policy_yield_ns(struct dti_wait_policy *p)
+{
+    if (p->sleep_at_once == 0)
+        return p->yield_ns;
+    p->sleep_at_once--;
+    return 0;
+}
+
+void dti_wait_policy_after_yield(struct dti_wait_policy *p, uint64_t yield_ns)
+{
+    if (p->is_fixed || yield_ns < LONG_YIELD_NS)
+        p->slept_at_once = 0;
+    else if (p->slept_at_once < MOST_AT_ONCE)
+        p->slept_at_once = p->slept_at_once != 0 ? 2 * p->slept_at_once : DTI_SPIN_EVERY;
+    p->sleep_at_once = p->slept_at_once;
 }
 
 void dti_wait_policy_after_sleep(struct dti_wait_policy *p, uint64_t waited_ns, uint64_t wake_ns)

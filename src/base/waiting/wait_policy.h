@@ -48,6 +48,10 @@ struct dti_wait_policy {
      * whose root is late by about spin_ns takes 75 us, and took 104 us before. */
     uint32_t long_waits;
 
+    /* How many of the next waits sleep without yielding, and of how many that was the number at first. Not 0
+     * after a yield that took long. */
+    uint32_t sleep_at_once, slept_at_once;
+
     /* True if the policy learns. The members from here on are used only then. */
     bool adapts;
 
@@ -86,6 +90,12 @@ uint64_t dti_wait_policy_spin_ns(const struct dti_wait_policy *policy);
 
 /* A wait has ended while the thread spun, after spun_ns of the budget_ns for which it would have spun. */
 void dti_wait_policy_after_spin(struct dti_wait_policy *policy, uint64_t budget_ns, uint64_t spun_ns);
+
+/* Returns for how long the next wait yields after it has spun. */
+uint64_t dti_wait_policy_yield_ns(struct dti_wait_policy *policy);
+
+/* A wait has yielded. yield_ns is the time of its longest call of sched_yield. */
+void dti_wait_policy_after_yield(struct dti_wait_policy *policy, uint64_t yield_ns);
 
 /* The thread sleeps now. Reads the kernel's counters, at most every 10 ms. This takes about 10 us. */
 void dti_wait_policy_before_sleep(struct dti_wait_policy *policy);

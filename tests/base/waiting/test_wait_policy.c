@@ -206,6 +206,36 @@ static void a_policy_that_does_not_adapt_stays_as_it_is(void **state)
     assert_int_equal(p.read_at_ns, 0);
 }
 
+/* Returns how many waits sleep at once before one yields. */
+static int sleeps_before_yield(struct dti_wait_policy *p)
+{
+    int sleeps = 0;
+    while (dti_wait_policy_yield_ns(p) == 0)
+        sleeps++;
+    return sleeps;
+}
+
+static void where_yields_take_long_the_next_waits_sleep_at_once(void **state)
+{
+    struct dti_wait_policy p = { .yield_ns = 100 * US };
+    assert_int_equal(sleeps_before_yield(&p), 0);
+    for (int expected = 16; expected <= 1024; expected *= 2) {
+        dti_wait_policy_after_yield(&p, 5000 * US);
+        assert_int_equal(sleeps_before_yield(&p), expected);
+    }
+    dti_wait_policy_after_yield(&p, 5000 * US);
+    assert_int_equal(sleeps_before_yield(&p), 1024);
+    dti_wait_policy_after_yield(&p, 3000 * US);
+    assert_int_equal(sleeps_before_yield(&p), 0);
+}
+
+static void a_fixed_policy_yields_always(void **state)
+{
+    struct dti_wait_policy p = { .yield_ns = 100 * US, .is_fixed = true };
+    dti_wait_policy_after_yield(&p, 5000 * US);
+    assert_int_equal(sleeps_before_yield(&p), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +255,8 @@ int main(void)
         cmocka_unit_test(wake_ups_alone_do_not_make_a_cpu_crowded),
         cmocka_unit_test(a_new_policy_keeps_what_was_learned),
         cmocka_unit_test(a_policy_that_does_not_adapt_stays_as_it_is),
+        cmocka_unit_test(where_yields_take_long_the_next_waits_sleep_at_once),
+        cmocka_unit_test(a_fixed_policy_yields_always),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
