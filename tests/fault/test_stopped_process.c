@@ -103,7 +103,8 @@ static ditto_status next(void)
     DITTO_TRY(ditto_dataset_map(range, copy_late, NULL, NULL, &slow));
     DITTO_TRY(ditto_dataset_batch(slow, 2, 0, &batches));
     DITTO_TRY(ditto_strategy_iterate(strategy, batches, NULL, &iterator));
-    return ditto_strategy_run(strategy, take, NULL);
+    DITTO_TRY(ditto_strategy_run(strategy, take, NULL));
+    return ditto_iterator_destroy(iterator);
 }
 
 static void *put_late(void *queue)
@@ -119,7 +120,8 @@ static ditto_status queue(void)
     ditto_queue_item item;
     DITTO_TRY(ditto_queue_create(NULL, &queue));
     pthread_create(&thread, NULL, put_late, queue);
-    return ditto_queue_get(queue, LIMIT_MS, &item);
+    DITTO_TRY(ditto_queue_get(queue, LIMIT_MS, &item));
+    return pthread_join(thread, NULL) == 0 ? DITTO_OK : DITTO_ERR_USER;
 }
 
 static ditto_status be_late(ditto_replica *self, void *unused)
@@ -137,7 +139,8 @@ static ditto_status with_worker(const ditto_strategy_options *options)
     DITTO_TRY(ditto_strategy_create(DITTO_PARAMETER_SERVER, options, &strategy));
     DITTO_TRY(ditto_coordinator_create(strategy, NULL, &coordinator));
     DITTO_TRY(ditto_coordinator_schedule(coordinator, "late", NULL, NULL, NULL));
-    return ditto_coordinator_join(coordinator);
+    DITTO_TRY(ditto_coordinator_join(coordinator));
+    return ditto_coordinator_destroy(coordinator);
 }
 
 static ditto_status function_of_a_worker(void)
