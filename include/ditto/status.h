@@ -110,6 +110,11 @@ DITTO_API const char *ditto_status_name(ditto_status status);
  *  pthread_cancel unwinds the function, abort is called after this line. A longjmp out of the function is not
  *  detected, and its behaviour is undefined.
  *
+ *  No function of ditto is a cancellation point. A thread that pthread_cancel shall end is ended at its first
+ *  cancellation point after the call. This also holds for the functions of the program that a run calls, and
+ *  for all others that are called outside replica context, unless they enable cancellation themselves. A
+ *  thread that calls ditto must not have the cancellation type PTHREAD_CANCEL_ASYNCHRONOUS.
+ *
  *  A function that returns a status returns DITTO_OK or an error. A positive status means:
  *   - ditto_replica_fn: no replica is stopped, and the run returns the status (ditto_strategy_run).
  *   - ditto_device_fn and ditto_range_fn: the same as DITTO_OK.

@@ -29,6 +29,7 @@ ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn functi
 
 ditto_status ditto_dataset_destroy(ditto_dataset *dataset)
 {
+    DTI_UNCANCELLED();
     dti_dataset_release(dataset);
     return DITTO_OK;
 }

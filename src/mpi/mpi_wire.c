@@ -383,7 +383,7 @@ static uint32_t timeout_of(const ditto_cluster_options *options)
     return options != NULL && options->timeout_ms != 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
 }
 
-ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *options, ditto_cluster **out)
+static ditto_status make_cluster(MPI_Comm comm, const ditto_cluster_options *options, ditto_cluster **out)
 {
     ditto_wire wire = DITTO_WIRE_INIT;
     int level, rank, size;
@@ -430,6 +430,15 @@ ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *optio
         wires--;
         release(w);
     }
+    return status;
+}
+
+ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *options, ditto_cluster **out)
+{
+    int cancel_state = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the thread could hold locks of MPI */
+    ditto_status status = make_cluster(comm, options, out);
+    pthread_setcancelstate(cancel_state, NULL);
     return status;
 }
 

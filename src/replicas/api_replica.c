@@ -31,7 +31,7 @@ int ditto_replica_is_first_of_host(const ditto_replica *self)
 
 ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, void **out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     if (out == NULL)
@@ -43,7 +43,7 @@ ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, vo
 
 ditto_status ditto_free(ditto_replica *self, void *memory)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     dti_replica_free(r, memory);
@@ -52,7 +52,7 @@ ditto_status ditto_free(ditto_replica *self, void *memory)
 
 ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(out, "out"));
@@ -64,7 +64,7 @@ ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, .
 {
     va_list arguments;
     (void)self; /* the record belongs to the thread */
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     va_start(arguments, format);
     dti_vfail(DITTO_ERR_USER, 0, format, arguments);
     va_end(arguments);

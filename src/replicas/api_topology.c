@@ -26,6 +26,7 @@ ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_
 
 ditto_status ditto_topology_destroy(ditto_topology *topology)
 {
+    DTI_UNCANCELLED();
     dti_topology_destroy(topology);
     return DITTO_OK;
 }

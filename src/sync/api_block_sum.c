@@ -37,7 +37,7 @@ ditto_status ditto_block_sum(ditto_replica *self, const void *src, void *dst, si
 {
     struct dti_arguments a;
     struct dti_block_elements elements = { .count = count };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(begin(&a, self, "ditto_block_sum", options));
     DTI_TRY(check_factor(src, "src", count, dtype));
     return sum(&a, &elements, src, dst, dtype);
@@ -49,7 +49,7 @@ ditto_status ditto_block_sum_with(ditto_replica *self, ditto_elements_fn element
     struct dti_arguments a;
     struct dti_block_elements of_function = { .function = elements, .user = user, .count = count };
     size_t bytes;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(begin(&a, self, "ditto_block_sum_with", options));
     if (elements == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "elements is NULL: give the function that computes the elements");
@@ -65,7 +65,7 @@ ditto_status ditto_block_dot(ditto_replica *self, const void *x, const void *y, 
     static const char none[16];
     struct dti_arguments a;
     struct dti_block_elements elements = { .factor = y != NULL ? y : none, .count = count };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(begin(&a, self, "ditto_block_dot", options));
     DTI_TRY(check_factor(x, "x", count, dtype));
     DTI_TRY(check_factor(y, "y", count, dtype));

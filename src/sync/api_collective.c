@@ -110,7 +110,7 @@ ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *opti
     struct dti_collective_arguments arguments = { .name = "ditto_barrier",
                                                   .root = DTI_NO_ROOT,
                                                   .pattern = DTI_PATTERN_NOTHING };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     return collective_of(self, &arguments, options);
 }
 
@@ -127,7 +127,7 @@ ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, s
                                                   .pattern = DTI_PATTERN_ALL_REDUCE,
                                                   .dtype = dtype,
                                                   .op = op };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     return collective_of(self, &arguments, options);
 }
 
@@ -147,7 +147,7 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *i
                                    ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_list", DTI_PATTERN_LIST, options, 0));
     DTI_TRY(dti_arguments_list(&a, items, num_items, op));
     size_t done = 0;
@@ -184,7 +184,7 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     struct dti_arguments a;
     struct dti_combine_call function = { combine, user };
     size_t bytes;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_with", DTI_PATTERN_ALL_REDUCE, options, 0));
     if (combine == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "combine is NULL: give the function that combines two elements");
@@ -224,7 +224,7 @@ ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *ds
                                                   .pattern = DTI_PATTERN_REDUCE,
                                                   .dtype = dtype,
                                                   .op = op };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     return collective_of(self, &arguments, options);
 }
 
@@ -238,7 +238,7 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
                                                   .root = root,
                                                   .pattern = DTI_PATTERN_BROADCAST,
                                                   .dtype = dtype };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     return collective_of(self, &arguments, options);
 }
 
@@ -257,7 +257,7 @@ ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *ds
                                                   .dtype = dtype,
                                                   .op = op };
     struct dti_arguments a;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     if (counts == NULL)
         return collective_of(self, &arguments, options);
     DTI_TRY(dti_arguments_begin(&a, self, arguments.name, arguments.pattern, options, 0));
@@ -285,7 +285,7 @@ ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, s
                                                   .root = DTI_NO_ROOT,
                                                   .pattern = DTI_PATTERN_ALL_GATHER,
                                                   .dtype = dtype };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     if (counts == NULL)
         return collective_of(self, &arguments, options);
     return dti_all_gather(

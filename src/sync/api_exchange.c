@@ -54,7 +54,7 @@ ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *part
                             const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_exchange", DTI_PATTERN_NOTHING, options, 0));
     if (num_parts != 0)
         DTI_TRY(dti_not_null(parts, "parts"));

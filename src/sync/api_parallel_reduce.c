@@ -69,7 +69,7 @@ ditto_status ditto_parallel_reduce(ditto_replica *self, ditto_partial_fn functio
                           .range = { begin, end, grain != 0 ? grain : 1 } };
     size_t bytes, all;
     void *memory = on_stack;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *replica;
     DTI_TRY(dti_self(self, &replica));
     DTI_TRY(check(function, &r.range, dtype, op, count, result, &bytes));

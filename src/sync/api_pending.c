@@ -19,7 +19,7 @@ ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *
                                     ditto_pending *out)
 {
     struct dti_arguments a;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_start", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src, dst, count, count, dtype, op));
@@ -31,7 +31,7 @@ ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src, vo
                                         ditto_pending *out)
 {
     struct dti_arguments a;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(
         dti_arguments_begin(&a, self, "ditto_reduce_scatter_start", DTI_PATTERN_REDUCE_SCATTER, options, 0));
@@ -44,7 +44,7 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
                                     ditto_pending *out)
 {
     struct dti_arguments a;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather_start", DTI_PATTERN_ALL_GATHER, options, 0));
     DTI_TRY(dti_arguments_gather(&a, src, dst, count, NULL, dtype));
@@ -81,7 +81,7 @@ ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto
 {
     struct dti_arguments a;
     uint64_t number;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_PATTERN_NOTHING, options, 0));
     DTI_TRY(check_handle(a.replica, pending, &number));
     DTI_TRY(dti_pending_wait(a.replica, number, &a.deadline));
@@ -92,7 +92,7 @@ ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto
 ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
 {
     uint64_t number;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_check_outside_function(r, "ditto_test"));
@@ -106,7 +106,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
 {
     const char *name;
     uint64_t number;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_check_outside_function(r, "ditto_abandon"));

@@ -52,7 +52,7 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *sr
 {
     struct dti_arguments a;
     size_t src_bytes, dst_bytes;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_slices", DTI_PATTERN_SLICES, options,
                                 DITTO_SLICES_MERGE | DITTO_SLICES_DENSE));
     DTI_TRY(check_slices(src, "src", &src_bytes));

@@ -38,7 +38,7 @@ ditto_status ditto_all_reduce_through(ditto_replica *self, const void *src, void
                                       const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_through", DTI_PATTERN_REDUCE, options, 0));
     if (through == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,

@@ -139,7 +139,7 @@ ditto_status ditto_value_destroy(ditto_value *value)
 
 ditto_status ditto_value_info(const ditto_value *value, ditto_value_properties *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_result_check(out, "ditto_value_properties"));
     DTI_TRY(dti_value_hold_variables(value, &held));
@@ -158,7 +158,7 @@ ditto_status ditto_value_info(const ditto_value *value, ditto_value_properties *
 
 ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
@@ -168,7 +168,7 @@ ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
 ditto_status ditto_value_f64(const ditto_value *value, double *out)
 {
     ditto_tensor tensor;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
@@ -178,7 +178,7 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 
 ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, ditto_tensor *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_HOLD_VALUE(value, held);
     uint32_t index;
     DTI_TRY(dti_team_index(dti_team_of(value->strategy), replica, &index));
@@ -190,7 +190,7 @@ ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, d
 ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out,
                                 size_t *dense_rows)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_HOLD_VALUE(value, held);
     uint32_t index;
     DTI_TRY(dti_team_index(dti_team_of(value->strategy), replica, &index));
@@ -205,7 +205,7 @@ ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditt
 
 ditto_status ditto_value_member(const ditto_value *value, const char *path, const ditto_value **out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     const ditto_value *found = dti_value_find(value, path);
@@ -244,7 +244,7 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_
 
 ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_LEAVES_GATES(held);

@@ -9,6 +9,7 @@
 #include "base/observe.h"
 #include "base/platform.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 
 /* Writes the error record and evaluates to `status`, so that `return DTI_FAIL(...)` is one line. errno does
@@ -64,11 +65,36 @@ static inline void dti_public_leave(const char *const *outer)
     dti_public_function = *outer;
 }
 
+/* The calling thread is not cancelled until the end of the block, because a thread that pthread_cancel ends
+ * inside the library would leave locks held, here or in hwloc, and files open. A request waits, and takes
+ * effect at the thread's next cancellation point after the block. Functions of the user that are called in
+ * the block have cancellation disabled too. */
+#define DTI_UNCANCELLED() \
+    __attribute__((cleanup(dti_cancel_restore), unused)) int cancel_state_ = dti_cancel_disable()
+static inline int dti_cancel_disable(void)
+{
+    int before = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static inline void dti_cancel_restore(const int *before)
+{
+    pthread_setcancelstate(*before, NULL);
+}
+
 /* Stands at the beginning of each function in api_*.c that can fail with a message. It sets the name that
  * errors report. The name stays when the function has returned. To restore the former name would cost too
  * much in each call, and only a caller inside the library would notice the difference. DTI_OWN restores it
  * for such a caller, and DTI_GUARD restores it after a call of the user's function. */
-#define DTI_ENTER() (dti_public_function = __func__)
+#define DTI_ENTER()      \
+    DTI_ENTER_QUICKLY(); \
+    DTI_UNCANCELLED()
+
+/* The same for functions that take `self`, and for others that a loop calls for each item, which have no time
+ * for two more calls. What they do outside a run contains no cancellation point, except in blocks with
+ * DTI_UNCANCELLED. In a run cancellation is disabled, unless the user's function has enabled it, and then the
+ * frame of DTI_GUARD ends the process. */
+#define DTI_ENTER_QUICKLY() (dti_public_function = __func__)
 
 /* Calls a public function from inside the library, and evaluates to its status. If it fails, the record names
  * the public function that the user called, and not the inner one. */

@@ -68,7 +68,8 @@ void dti_fence_heavy(void)
          * From now on the light fence is a full fence. The sleep gives wakers that have just executed a light
          * fence time to finish. */
         atomic_store_explicit(&dti_fence_is_asymmetric, false, memory_order_seq_cst);
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        _Atomic uint32_t word = 0; /* nobody wakes it: nanosleep would be a cancellation point */
+        dti_futex_sleep(&word, 0, dti_now_ns() + 1000000);
     }
     errno = kept_errno;
 }

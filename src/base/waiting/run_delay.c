@@ -1,5 +1,6 @@
 /* src/base/waiting/run_delay.c - see run_delay.h. */
 #include "base/waiting/run_delay.h"
+#include "base/errors/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 
 bool dti_run_delay_add(int32_t tid, uint64_t *ran_ns, uint64_t *delayed_ns)
 {
+    DTI_UNCANCELLED(); /* replicas and users of queues come here in the middle of a wait */
     char text[64];
     unsigned long long ran, delayed;
     int kept_errno = errno;

@@ -94,7 +94,7 @@ ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
 
 ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_HOLD_ITERATOR(iterator);

@@ -51,7 +51,7 @@ ditto_status ditto_queue_destroy(ditto_queue *queue)
 ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes,
                              uint32_t timeout_ms)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(check_item(queue, producer, bytes));
     if (item == NULL && bytes != 0 && queue->payload != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "item is NULL, but %llu bytes are to be copied from it",
@@ -62,7 +62,7 @@ ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, 
 ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t bytes, uint32_t timeout_ms,
                                uint64_t *ticket, void **payload)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_not_null(ticket, "ticket"));
     DTI_TRY(check_item(queue, producer, bytes));
     return dti_queue_claim(queue, producer, bytes, timeout_ms, ticket, payload);
@@ -71,7 +71,7 @@ ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t b
 ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket, void *item,
                                  uint64_t bytes)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
     if (queue->payload != NULL && item != NULL)
@@ -98,7 +98,7 @@ ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ti
 
 ditto_status ditto_queue_get(ditto_queue *queue, uint32_t timeout_ms, ditto_queue_item *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(dti_not_null(queue, "queue"));
     if (__builtin_expect(out == NULL, 0))
         return dti_not_null(out, "out");

@@ -23,7 +23,7 @@ static size_t default_grain(size_t length, uint32_t devices, ditto_schedule sche
 ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, void *user, size_t begin,
                                 size_t end, size_t grain, ditto_schedule schedule)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     if (function == NULL)
@@ -50,7 +50,7 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
 ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function,
                                      void *user)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     if (function == NULL)
@@ -60,7 +60,7 @@ ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto
 
 ditto_status ditto_join(ditto_replica *self)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     return dti_crew_join(r);
@@ -80,7 +80,7 @@ static ditto_status check_tensor(const ditto_tensor *tensor, const void *out, co
 ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const uint32_t *parts,
                          uint32_t num_parts, ditto_tensor *blocks)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_tensor(tensor, blocks, "blocks"));
@@ -93,7 +93,7 @@ ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const 
 
 ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor, ditto_tensor *copies)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_tensor(tensor, copies, "copies"));
@@ -103,7 +103,7 @@ ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor, di
 ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_tensor *tensor, uint32_t device,
                                             ditto_tensor *placed)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_tensor(tensor, placed, "placed"));

@@ -18,6 +18,7 @@ ditto_status ditto_placement_create(const ditto_topology *topology, const ditto_
 
 ditto_status ditto_placement_destroy(ditto_placement *placement)
 {
+    DTI_UNCANCELLED();
     dti_placement_destroy(placement);
     return DITTO_OK;
 }

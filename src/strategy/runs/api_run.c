@@ -84,7 +84,7 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_step_fn fu
 
 ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor *out)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(out, "out"));
@@ -126,13 +126,13 @@ static ditto_status return_tensor(ditto_replica *self, const char *name, ditto_t
 
 ditto_status ditto_return(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     return return_tensor(self, name, tensor);
 }
 
 ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     return return_tensor(self, name, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 });
 }
 
@@ -140,7 +140,7 @@ ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_
 {
     struct dti_results *results;
     struct dti_result *result, made = { .kind = DITTO_VALUE_VARIABLE, .variable = variable };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
@@ -155,7 +155,7 @@ ditto_status ditto_return_slices(ditto_replica *self, const char *name, const di
 {
     struct dti_results *results;
     struct dti_result *result, made = { .kind = DITTO_VALUE_SLICES, .dense_rows = dense_rows };
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(slices, "slices"));

@@ -210,7 +210,7 @@ ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *sr
                                      ditto_tensor *dst)
 {
     size_t bytes;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(src, "src"));

@@ -78,6 +78,7 @@ ditto_status dti_checkpoint_open(const char *path, ditto_checkpoint **out)
 
 ditto_status ditto_checkpoint_close(ditto_checkpoint *file)
 {
+    DTI_UNCANCELLED();
     dti_checkpoint_close(file);
     return DITTO_OK;
 }

@@ -363,7 +363,7 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
 {
     ditto_apply_options known;
     struct dti_replica *r;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(read_options(o, options, &known));
     DTI_TRY(check_gradients(o, 0, o->count, gradients));
@@ -380,7 +380,7 @@ ditto_status ditto_apply_start(ditto_replica *self, ditto_optimizer *o, uint32_t
 {
     ditto_apply_options known;
     struct dti_replica *r;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(check_in_parts(o));
     DTI_TRY(read_options(o, options, &known));
@@ -401,7 +401,7 @@ ditto_status ditto_apply_finish(ditto_replica *self, ditto_optimizer *o, const d
 {
     ditto_apply_options known;
     struct dti_replica *r;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(check_in_parts(o));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_apply_options"));

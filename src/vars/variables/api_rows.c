@@ -76,7 +76,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
                            const ditto_slices *slices)
 {
     enum dti_rule rule;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, v);
@@ -96,7 +96,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
 ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const int64_t *indices, size_t count,
                           void *rows)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, v);

@@ -368,7 +368,7 @@ void dti_variable_leave(struct dti_variable_use *use)
 
 ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, const void **data)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
@@ -380,7 +380,7 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
 
 ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void **data)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, variable);
@@ -400,7 +400,7 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
 
 ditto_status ditto_assign(ditto_replica *self, ditto_variable *v, ditto_assign_op op, const void *value)
 {
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     enum dti_rule rule;
     DTI_TRY(dti_self(self, &r));
