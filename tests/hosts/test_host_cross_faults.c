@@ -1,6 +1,7 @@
 /* tests/hosts/test_host_cross_faults.c - cross calls that fail on one host fail on all hosts, with one error,
  * and the next call works. */
 #include "support/host_programs.h"
+#include "vars/registry/registry.h"
 
 #include <unistd.h>
 
@@ -225,6 +226,48 @@ static ditto_status cannot_initialize(struct test_host *host, ditto_strategy *st
         DITTO_ERR_USER, "no initial value today");
 }
 
+/* Holds ones until a variable of the name is created. All hosts call it. */
+static ditto_status hold(ditto_strategy *strategy, const char *name, size_t count)
+{
+    float ones[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    struct dti_named_value value = {
+        .name = name, .value = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { count } }
+    };
+    return dti_restore_values(strategy, &value, 1);
+}
+
+/* The value that is held on host 1 for a variable or a slot does not fit. The others have created theirs when
+ * they hear of it. */
+static ditto_status keeps_held_values(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
+{
+    ditto_variable *w, *momentum;
+    ditto_optimizer *optimizer;
+    ditto_optimizer_options sgd = OPTIONS(optimizer, .name = "o", .rule = DITTO_RULE_SGD, .momentum = 0.5);
+    float zeros[COUNT] = { 0 }, found[COUNT];
+    ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
+    ditto_variable_options called_w = OPTIONS(variable, .name = "w");
+    size_t fits = host->host == 1 ? 5 : COUNT;
+    DITTO_TRY(hold(strategy, "w", fits));
+    DITTO_TRY(hold(strategy, "o/momentum/w", fits));
+    DITTO_TRY(expect(host, ditto_variable_create(strategy, &initial, &called_w, &w), DITTO_ERR_SHAPE,
+                     "the value that was restored for it"));
+    DITTO_TRY(hold(strategy, host->host == 1 ? "w" : "other", COUNT));
+    DITTO_TRY(ditto_variable_create(strategy, &initial, &called_w, &w));
+    DITTO_TRY(ditto_variable_read(w, found, sizeof found));
+    CHECK(host, found[0] == 1 && found[COUNT - 1] == 1);
+    DITTO_TRY(expect(host, ditto_optimizer_create(&w, 1, &sgd, &optimizer), DITTO_ERR_SHAPE,
+                     "the value that was restored for it"));
+    DITTO_TRY(hold(strategy, host->host == 1 ? "o/momentum/w" : "other", COUNT));
+    DITTO_TRY(ditto_optimizer_create(&w, 1, &sgd, &optimizer));
+    DITTO_TRY(ditto_optimizer_slot(optimizer, 0, "momentum", &momentum));
+    DITTO_TRY(ditto_variable_read(momentum, found, sizeof found));
+    CHECK(host, found[0] == 1 && found[COUNT - 1] == 1);
+    DITTO_TRY(ditto_optimizer_destroy(optimizer));
+    return ditto_variable_destroy(w);
+}
+
 static ditto_status fails_on_host_1(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                     void *user, ditto_value **result)
 {
@@ -413,8 +456,8 @@ static ditto_status reads_alone(struct test_host *host)
 
 static void an_error_of_one_host_is_that_of_all(void **state)
 {
-    static fault_fn *const faults[] = { gives_a_wrong_size, cannot_initialize, merge_functions_fail,
-                                        input_fails };
+    static fault_fn *const faults[] = { gives_a_wrong_size, cannot_initialize, keeps_held_values,
+                                        merge_functions_fail, input_fails };
     try_faults(faults, sizeof faults / sizeof faults[0]);
     on_hosts(3, 100, updates_a_slot, NULL);
     on_hosts(3, 100, reads_alone, NULL);

@@ -153,7 +153,7 @@ static ditto_status read_versions(const struct restoring *r, struct restored_val
     return status;
 }
 
-/* Stores the values without a variable, all of them or, if there is no memory, none. */
+/* Stores the values without a variable, all of them or, if a host has not come so far, none. */
 static ditto_status hold_values(const struct restoring *r)
 {
     size_t count = 0;
@@ -171,7 +171,7 @@ static ditto_status hold_values(const struct restoring *r)
                                                 .num_versions = m->num_versions };
         held[count++].value.data = m->value;
     }
-    ditto_status status = count != 0 ? dti_restore_values(r->strategy, held, count) : DITTO_OK;
+    ditto_status status = dti_restore_values(r->strategy, held, count);
     free(held);
     return status;
 }
@@ -186,10 +186,7 @@ static ditto_status write_values(const struct restoring *r, struct dti_parameter
     struct dti_team *team = dti_team_of(r->strategy);
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    /* If one host cannot read the values, none writes them. */
-    ditto_status status = dti_cross_agree(team, "the values of a checkpoint", DITTO_OK);
-    if (status == DITTO_OK)
-        status = hold_values(r);
+    ditto_status status = hold_values(r);
     for (size_t i = 0; i < r->num_values && status == DITTO_OK; i++) {
         ditto_variable *v = r->value[i].variable;
         if (v != NULL && !dti_is_parameter(v))

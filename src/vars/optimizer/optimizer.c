@@ -4,6 +4,7 @@
 #include "vars/optimizer/optimizer.h"
 #include "replicas/team/servers.h"
 #include "replicas/team/turn.h"
+#include "sync/hosts/cross.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"
@@ -371,7 +372,9 @@ static ditto_status check_name(const ditto_optimizer *o)
                     o->name, o->name);
 }
 
-/* Makes all parts of the optimizer. It takes the turn, so that no variable is destroyed meanwhile. */
+/* Makes all parts of the optimizer. It takes the turn, so that no variable is destroyed meanwhile. The values
+ * that were restored for its slots are dropped when all hosts have come so far, so that a creation that fails
+ * does not lose them. */
 static ditto_status make(ditto_optimizer *o)
 {
     struct dti_frame frame;
@@ -385,6 +388,8 @@ static ditto_status make(ditto_optimizer *o)
         status = make_slots(o);
     if (status == DITTO_OK)
         status = dti_clip_make(o);
+    if (status == DITTO_OK) /* a host that has failed tells the others in dti_cross_tell */
+        status = dti_cross_agree(o->iterations->team, "the end of ditto_optimizer_create", DITTO_OK);
     if (status == DITTO_OK) {
         struct dti_team *team = o->iterations->team;
         ditto_optimizer **first = dti_registry_optimizers(team);
@@ -393,7 +398,6 @@ static ditto_status make(ditto_optimizer *o)
         *first = o;
         for (uint32_t k = 0; k < o->count; k++)
             o->variable[k]->users++;
-        /* The slots have taken over the waiting values that were restored for them. */
         for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
             dti_waiting_value_drop(team, o->slot[i]->name);
         dti_waiting_value_drop(team, o->iterations->name);

@@ -111,6 +111,8 @@ ditto_status dti_restore_values(ditto_strategy *strategy, const struct dti_named
         end = &(*end)->next;
     }
     if (status == DITTO_OK)
+        status = dti_cross_agree(dti_team_of(strategy), "the values of a checkpoint", DITTO_OK);
+    if (status == DITTO_OK)
         status = restore_list(dti_team_of(strategy), &list);
     while (list != NULL) {
         struct dti_waiting_value *waiting = list;

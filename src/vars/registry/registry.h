@@ -63,7 +63,8 @@ struct dti_named_value {
 
 /* For companion libraries: keeps copies of values for which no variables existed, and takes the turn for it.
  * If another thread has created a variable of one of the names meanwhile, the value is written to it. If
- * there is no memory, or a value does not fit its variable, nothing has changed. */
+ * there is no memory on one host, or a value does not fit its variable, nothing has changed. All hosts call
+ * it. */
 DTI_COMPANION ditto_status dti_restore_values(ditto_strategy *strategy, const struct dti_named_value *value,
                                               size_t count);
 

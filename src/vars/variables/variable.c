@@ -133,7 +133,8 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
 }
 
 /* Allocates the variable's copies and adds the variable to the lists. A value that was restored before the
- * variable was created replaces the initial value. The caller has the turn. */
+ * variable was created replaces the initial value. It is dropped when all hosts have come so far, so that a
+ * creation that fails does not lose it. The caller has the turn. */
 static ditto_status allocate_and_add(ditto_variable *v, const void *value)
 {
     const struct dti_waiting_value *waiting = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
@@ -141,20 +142,21 @@ static ditto_status allocate_and_add(ditto_variable *v, const void *value)
         DTI_TRY(dti_waiting_value_check(waiting, v));
     dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
     DTI_TRY(dti_copies_allocate(v, value));
-    if (waiting != NULL) {
-        ditto_status status = DITTO_OK;
-        if (v->shard != NULL)
-            dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
-        else
-            status = v->kind->cross_write(v, DTI_RULE_ASSIGN, waiting->value);
-        if (status != DITTO_OK) {
-            dti_copies_free(v);
-            return status;
-        }
-        /* The waiting values of slots are dropped later, when the whole optimizer has been created. */
-        if (!v->optimizer_slot)
-            dti_waiting_value_drop(v->team, v->name);
+    ditto_status status = DITTO_OK;
+    if (waiting != NULL && v->shard != NULL)
+        dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
+    else if (waiting != NULL)
+        status = v->kind->cross_write(v, DTI_RULE_ASSIGN, waiting->value);
+    /* Another host may have no memory for it. Slots wait for the end of their optimizer's creation. A host
+     * that failed above tells the others in dti_cross_tell. */
+    if (status == DITTO_OK && !v->optimizer_slot)
+        status = dti_cross_agree(v->team, "the end of ditto_variable_create", DITTO_OK);
+    if (status != DITTO_OK) {
+        dti_copies_free(v);
+        return status;
     }
+    if (!v->optimizer_slot)
+        dti_waiting_value_drop(v->team, v->name);
     dti_dependent_add(v->team, &v->dependent);
     if (!v->hidden)
         dti_registry_add(v);
@@ -304,16 +306,10 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
     ditto_status status = make(v, initial, o);
-    if (status != DITTO_OK) {
-        dti_variable_drop(v);
-        return status;
-    }
-    /* Another host may have no memory for it. A host that failed above tells the others in dti_cross_tell. */
-    status = dti_cross_agree(team, "the end of ditto_variable_create", DITTO_OK);
     if (status == DITTO_OK)
         *out = v;
     else
-        (void)dti_variable_destroy(v);
+        dti_variable_drop(v);
     return status;
 }
 
