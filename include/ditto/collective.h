@@ -199,8 +199,8 @@ typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void
  *  @param src            [in]  shape [count]; `dst` itself (in place), or no overlap with it
  *  @param dst            [out] shape [count]
  *  @param count          number of elements; 0 makes the call a barrier
- *  @param element_bytes  bytes of one element, 1 to 4096. Buffers must be aligned for max_align_t, or for the
- *                        largest power of two that divides element_bytes if that is less
+ *  @param element_bytes  bytes of one element, 1 to 4096. src and dst must be aligned as its type is, which is
+ *                        not checked
  *  @param combine        the function; the same one on all replicas
  *  @param user           passed to combine; each replica may pass another one
  *  @param options        NULL for the defaults; read only during the call
