@@ -31,7 +31,8 @@ DITTO_API ditto_strategy *ditto_get_strategy(void);
  *
  *  @return `self` inside a function that a run calls; the replica of the default strategy in its replica
  *          context, which is valid on this thread until the thread ends; NULL elsewhere, and if that replica
- *          could not be created (ditto_last_error() then has the reason) */
+ *          could not be created (ditto_last_error() then has the reason): a process has memory for at most
+ *          4093 replicas and threads that call this function outside of runs */
 DITTO_API ditto_replica *ditto_get_replica_context(void);
 
 /** The contexts. Each thread is in exactly one. */

@@ -118,10 +118,11 @@ static ditto_status make_replica(ditto_strategy *strategy)
     DTI_TRY(dti_team_create(dti_team_options(strategy->base.team), &team));
     atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
     dti_team_set_strategy(team, strategy);
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = dti_sync_create(team,
-                                          &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
-    dti_cross_leave(team, &frame);
+    ditto_status status = dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY);
+    if (status == DITTO_OK) {
+        status = dti_sync_create(team, &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
+        dti_cross_leave(team, &frame);
+    }
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();
         end_thread(team);

@@ -5,6 +5,7 @@
 #include "base/errors/status.h"
 #include "base/numbers/fenv.h"
 #include "base/text/text.h"
+#include "base/types/bytes.h"
 #include "base/types/convert.h"
 #include "base/types/types.h"
 
@@ -360,6 +361,22 @@ static void a_number_outside_an_integer_dtype_becomes_its_end(void **state)
     }
 }
 
+static void a_state_without_memory_says_how_many_bytes_were_wanted(void **state)
+{
+    struct dti_bytes bytes = { 0 };
+    dti_bytes_put(&bytes, "", SIZE_MAX); /* nothing is read, because there is no memory for it */
+    assert_status(dti_bytes_status(&bytes), DITTO_ERR_NO_MEMORY);
+    assert_message("at least 18446744073709551615 bytes");
+    dti_bytes_free(&bytes);
+    dti_bytes_put(&bytes, "abc", 3);
+    dti_bytes_put(&bytes, "", SIZE_MAX - 10);
+    dti_bytes_put(&bytes, "d", 1); /* does nothing */
+    assert_int_equal(bytes.length, 3);
+    assert_status(dti_bytes_status(&bytes), DITTO_ERR_NO_MEMORY);
+    assert_message("at least 18446744073709551608 bytes");
+    dti_bytes_free(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +400,7 @@ int main(void)
         cmocka_unit_test(processor_features_are_those_that_the_kernel_reports),
         cmocka_unit_test(the_floating_point_environment_is_set_and_restored),
         cmocka_unit_test(a_number_outside_an_integer_dtype_becomes_its_end),
+        cmocka_unit_test(a_state_without_memory_says_how_many_bytes_were_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,11 @@
 #include "base/errors/status.h"
 #include "fault/late.h"
 #include "replicas/memory/arena.h"
-#include "replicas/team/team.h"
+#include "replicas/team/turn.h"
 #include "support/support.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -523,6 +524,39 @@ static void the_message_of_a_late_run_names_no_replica_that_has_returned(void **
 
 /* -- Many strategies, one after the other -- */
 
+/* -- The default strategy cannot be entered -- */
+
+/* The number of calls that this thread may enter before one is refused, or -1. */
+static _Thread_local int may_enter = -1;
+
+/* The linker replaces this function of the library (meson.build). */
+ditto_status __real_dti_cross_enter(struct dti_team *team, struct dti_frame *frame,
+                                    enum dti_caller_binding binding);
+ditto_status __wrap_dti_cross_enter(struct dti_team *team, struct dti_frame *frame,
+                                    enum dti_caller_binding binding);
+ditto_status __wrap_dti_cross_enter(struct dti_team *team, struct dti_frame *frame,
+                                    enum dti_caller_binding binding)
+{
+    if (may_enter >= 0 && may_enter-- == 0)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the test keeps the thread out");
+    return __real_dti_cross_enter(team, frame, binding);
+}
+
+static void a_default_strategy_that_cannot_be_entered_leaks_nothing(void **state)
+{
+    assert_non_null(ditto_get_strategy());
+    struct mallinfo2 before = mallinfo2();
+    for (int i = 0; i < 100; i++) {
+        may_enter = 1; /* the call that makes the thread's team, and not the next one */
+        assert_null(ditto_get_replica_context());
+        assert_message("the test keeps the thread out");
+    }
+    assert_int_equal(may_enter, -1);
+    if (!SANITIZED)
+        assert_true(mallinfo2().uordblks < before.uordblks + 4096);
+    assert_non_null(ditto_get_replica_context());
+}
+
 static void strategies_are_created_and_destroyed_without_growth(void **state)
 {
     int rounds = SANITIZED ? 100 : 1000;
@@ -602,6 +636,7 @@ int main(void)
         cmocka_unit_test(a_loop_whose_function_forks_ends_in_the_child),
         cmocka_unit_test(a_child_of_a_dataset_function_may_destroy_the_strategy),
         cmocka_unit_test(the_message_of_a_late_run_names_no_replica_that_has_returned),
+        cmocka_unit_test(a_default_strategy_that_cannot_be_entered_leaks_nothing),
         cmocka_unit_test(strategies_are_created_and_destroyed_without_growth),
         cmocka_unit_test(wrong_options_are_refused),
     };

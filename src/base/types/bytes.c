@@ -7,14 +7,14 @@
 
 static bool ensure_capacity(struct dti_bytes *to, size_t bytes)
 {
-    if (to->failed || bytes <= to->capacity - to->length)
-        return !to->failed;
+    if (to->refused != 0 || bytes <= to->capacity - to->length)
+        return to->refused == 0;
     size_t capacity = to->capacity != 0 ? to->capacity : 256;
     while (capacity - to->length < bytes && capacity < SIZE_MAX / 2)
         capacity *= 2;
     char *grown = capacity - to->length < bytes ? NULL : realloc(to->data, capacity);
     if (grown == NULL) {
-        to->failed = true;
+        to->refused = bytes < SIZE_MAX - to->length ? to->length + bytes : SIZE_MAX;
         return false;
     }
     to->data = grown;
@@ -48,10 +48,10 @@ void dti_bytes_free(struct dti_bytes *bytes)
 
 ditto_status dti_bytes_status(const struct dti_bytes *bytes)
 {
-    if (!bytes->failed)
+    if (bytes->refused == 0)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a state or message of more than %zu bytes",
-                    bytes->length);
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a state or message of at least %zu bytes",
+                    bytes->refused);
 }
 
 void dti_bytes_get(struct dti_bytes_reader *from, void *data, size_t bytes)

@@ -12,8 +12,8 @@ struct dti_bytes {
     char *data;
     size_t length, capacity;
 
-    /* True if there was no memory for a put. All later puts do nothing. */
-    bool failed;
+    /* The length for which there was no memory, or 0. After a refusal all puts do nothing. */
+    size_t refused;
 };
 void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes);
 void dti_bytes_put_u64(struct dti_bytes *to, uint64_t number);

@@ -45,17 +45,18 @@ void dti_digest_of_rows_begin(struct dti_sequencer *s)
 void dti_digest_of_rows_add(struct dti_sequencer *s, const struct dti_input_step *step)
 {
     struct dti_digest_of_rows *d = &s->digest;
+    bool saved = true;
     d->last = dti_hash_word(d->last, step->count);
-    for (size_t i = 0; i < step->count && !d->row.failed; i++) {
+    for (size_t i = 0; i < step->count && saved; i++) {
         d->row.length = 0;
-        if (dti_row_save(s->o.dataset, dti_rows_from(step->rows, i).word, &d->row) != DITTO_OK)
-            d->row.failed = true;
+        saved = dti_row_save(s->o.dataset, dti_rows_from(step->rows, i).word, &d->row) == DITTO_OK &&
+                d->row.refused == 0;
         d->last = dti_hash_words(d->last, d->row.data, d->row.length);
     }
     pthread_mutex_lock(&d->lock);
     *digest_after(s, s->cut) = d->last;
     d->cut = s->cut + 1;
-    d->has_failed |= d->row.failed || s->source_status < 0; /* the step may be short because of an error */
+    d->has_failed |= !saved || s->source_status < 0; /* the step may be short because of an error */
     pthread_mutex_unlock(&d->lock);
 }
 

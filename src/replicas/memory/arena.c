@@ -40,6 +40,10 @@ const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false
 /* The size of a huge page. With first touch, the sizes and addresses of ranges are multiples of it. */
 #define TOUCH_CHUNK_BYTES ((size_t)2 << 20)
 
+/* jemalloc has so many arenas, and keeps two of them for itself. */
+#define JEMALLOC_ARENAS 4095
+#define MOST_ARENAS     (JEMALLOC_ARENAS - 2)
+
 struct dti_node_range {
     void *start;
     size_t bytes;
@@ -251,6 +255,15 @@ static void control(unsigned index, const char *what, void *new, size_t new_byte
     dti_je_mallctl(name, NULL, NULL, new, new_bytes); /* fails only if the arena does not exist */
 }
 
+/* Returns true if jemalloc has given out all its arenas. It counts arenas that were destroyed, and gives them
+ * out before new ones. */
+static bool all_arenas_are_used(void)
+{
+    unsigned arenas = 0;
+    size_t length = sizeof arenas;
+    return dti_je_mallctl("arenas.narenas", &arenas, &length, NULL, 0) == 0 && arenas >= JEMALLOC_ARENAS;
+}
+
 ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out)
 {
     struct dti_arena *a = calloc(1, sizeof *a);
@@ -294,6 +307,12 @@ undo_arena:
     pthread_mutex_destroy(&a->lock);
     free(a->ranges);
     free(a);
+    if (refused_errno == 0 && all_arenas_are_used())
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                        "no arena on NUMA node %u: the process has memory for %d replicas and threads that "
+                        "use the default strategy, which is the most; end some threads, or do not call "
+                        "functions of replicas on all of them",
+                        node_os, MOST_ARENAS);
     return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused_errno,
                           "no arena on NUMA node %u: the system refused to map memory; look at RLIMIT_AS "
                           "(ulimit -v) and vm.max_map_count",

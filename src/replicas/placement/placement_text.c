@@ -111,7 +111,8 @@ static ditto_status add_pu(struct placement_reader *r, uint32_t pu)
         size_t capacity = r->capacity != 0 ? 2 * r->capacity : 256;
         uint32_t *grown = realloc(r->pus, capacity * sizeof *grown);
         if (grown == NULL)
-            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement of more than %zu PUs", r->listed);
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement of %zu PUs or more",
+                            r->listed + 1);
         r->pus = grown;
         r->capacity = capacity;
     }

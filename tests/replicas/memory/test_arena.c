@@ -83,6 +83,23 @@ static void creating_and_destroying_arenas_does_not_leak(void **state)
     assert_true(resident_kib() <= resident + 8192); /* the records of a sanitizer grow a little */
 }
 
+/* jemalloc numbers arenas with 12 bits, and keeps two of them for itself. */
+static void the_message_of_the_arena_that_is_too_many_names_the_limit(void **state)
+{
+    enum { MOST = 4093 };
+    static struct dti_arena *arena[MOST + 1];
+    size_t count = 0;
+    while (count <= MOST && dti_arena_create(0, DTI_NO_PU, false, &arena[count]) == DITTO_OK)
+        count++;
+    assert_int_equal(count, MOST);
+    assert_int_equal(ditto_last_error()->status, DITTO_ERR_NO_MEMORY);
+    assert_message("4093 replicas and threads");
+    dti_arena_destroy(arena[--count]);
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena[count++]));
+    while (count > 0)
+        dti_arena_destroy(arena[--count]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +108,7 @@ int main(void)
         cmocka_unit_test(reserved_memory_uses_pages_only_when_it_is_touched),
         cmocka_unit_test(a_request_beyond_memory_is_refused),
         cmocka_unit_test(creating_and_destroying_arenas_does_not_leak),
+        cmocka_unit_test(the_message_of_the_arena_that_is_too_many_names_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
