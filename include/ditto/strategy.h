@@ -388,7 +388,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
  *                               instead. The message says whether the strategy is poisoned now
  *  @retval DITTO_ERR_INVALID    function is NULL; a function returned without waiting for all its pending
  *                               operations (ditto/pending.h)
- *  @retval DITTO_ERR_SYSTEM     the calling thread could not be pinned, or its PUs could not be read
+ *  @retval DITTO_ERR_SYSTEM     a sandbox does not let the calling thread be pinned, or its PUs be read. If
+ *                               the PU of a replica is taken from the cpuset after creation, its thread runs
+ *                               on the PUs that are left, and ditto_strategy_describe says so
  *  @retval DITTO_ERR_RANGE      runs are nested more than 8 deep (in merge functions)
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a nested run
  *  @retval DITTO_ERR_FORKED     also in a child process that the function of replica 0 forked, if the caller
@@ -412,7 +414,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strate
  *  @retval DITTO_OK             the strategy is current
  *  @retval DITTO_ERR_CONTEXT    as for all functions of this group; also for the default strategy in the
  *                               scope of another one
- *  @retval DITTO_ERR_SYSTEM     the thread could not be pinned, or its PUs could not be read
+ *  @retval DITTO_ERR_SYSTEM     as for ditto_strategy_run
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a scope
  *  @par Cost
  *  Two system calls, which bind the thread to the PUs of replica 0. */
@@ -504,7 +506,9 @@ typedef struct ditto_replica_info {
      *  replica 0. */
     int32_t thread_id;
 
-    /** The PU on which the thread ran when the strategy was created. -1 if unknown or not pinned. */
+    /** The PU on which the thread ran last, which is not the planned one if the kernel or another program has
+     *  moved the thread. If the caller works as replica 0, it is the PU on which the calling thread would run
+     *  the function of replica 0. -1 if unknown or not pinned. */
     int32_t cpu;
 
     /** NUMA node of the first resident page of the replica's arena; -1 if unknown. This and the next three
@@ -539,8 +543,8 @@ typedef struct ditto_replica_info {
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica,
                                                                    uint32_t device, ditto_replica_info *out);
 
-/** Writes a table of the replicas (replica, package, node, PUs, thread, devices, memory), unusual limits of
- *  the process, environment variables whose names begin with DITTO_ and are not in docs/environment.md, and a
+/** Writes a table of the replicas (replica, package, node, PUs, the PU on which the leader ran last, thread,
+ *  devices, memory, and threads that were moved from their PUs since creation), unusual limits of the process, environment variables whose names begin with DITTO_ and are not in docs/environment.md, and a
  *  line about each iterator. Like getenv, it must not run while another thread changes the environment.
  *
  *  @param strategy  the strategy

@@ -28,6 +28,13 @@ static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_plac
     return bound > own_threads ? bound - own_threads : 0;
 }
 
+/* Returns the PU on which a thread of the strategy ran last. The thread number is -1 for the calling thread,
+ * which dti_cross_enter has bound as in a run. Returns -1 if threads are not bound, or it is not known. */
+static int32_t pu_of_thread(const struct dti_team *team, int32_t tid)
+{
+    return dti_team_options(team)->pin ? dti_thread_pu(tid >= 0 ? tid : 0) : -1;
+}
+
 /* Fills in the information about a replica. The caller has the turn, so the replica is parked or pauses, and
  * the strategy is not destroyed meanwhile. */
 static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t index, ditto_replica_info *out)
@@ -41,7 +48,7 @@ static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t ind
     *out = (ditto_replica_info){ .planned = placed,
                                  .num_devices = r->crew->devices,
                                  .thread_id = r->tid,
-                                 .cpu = r->cpu,
+                                 .cpu = pu_of_thread(team, r->tid),
                                  .memory_node = memory.first_page_node,
                                  .binding = dti_arena_binding(r->arena),
                                  .arena_bytes = memory.mapped_bytes,
@@ -72,18 +79,26 @@ static ditto_status inspect_device(const ditto_strategy *strategy, uint32_t inde
                                  .num_devices = r->crew->devices,
                                  .num_foreign_threads = foreign_threads_on(team, &placed),
                                  .thread_id = d->tid,
-                                 .cpu = d->cpu,
+                                 .cpu = pu_of_thread(team, d->tid),
                                  .memory_node = -1 };
     return DITTO_OK;
 }
 
-/* Returns the number of helpers that were not found on their PU after pinning. */
-static uint32_t helpers_off_their_pu(const ditto_strategy *strategy, uint32_t replica)
+/* Returns the number of threads of a replica that are not bound to their PUs any more. The kernel moves them
+ * if the cpuset changes or a PU goes offline, and other programs may move them (taskset -p). */
+static uint32_t moved_threads(const ditto_strategy *strategy, uint32_t replica)
 {
-    const struct dti_crew *crew = dti_team_replica(strategy->base.team, replica)->crew;
+    const struct dti_replica *r = dti_team_replica(strategy->base.team, replica);
     uint32_t count = 0;
-    for (uint32_t d = 1; d < crew->devices && dti_team_options(strategy->base.team)->pin; d++)
-        count += crew->device[d].cpu != (int32_t)crew->device[d].pu.number;
+    for (uint32_t d = 0; d < r->crew->devices && dti_team_options(strategy->base.team)->pin; d++) {
+        struct dti_mask own;
+        dti_mask_clear(&own);
+        dti_mask_add(&own, r->crew->device[d].pu.number);
+        count += !dti_thread_is_bound_to(d > 0         ? r->crew->device[d].tid
+                                         : r->tid >= 0 ? r->tid
+                                                       : 0,
+                                         d > 0 ? &own : &r->mask);
+    }
     return count;
 }
 
@@ -126,12 +141,13 @@ static void describe_foreign_load(const ditto_strategy *strategy, uint32_t repli
 static void describe_replica(const ditto_strategy *strategy, uint32_t index, const ditto_replica_info *i,
                              struct dti_text *text)
 {
-    char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "",
-         misplaced[64] = "";
+    bool pin = dti_team_options(strategy->base.team)->pin;
+    char thread[24] = "caller", cpu[24], node[24] = "unknown", pus[32], shared[96] = "", misplaced[96] = "";
     const ditto_pu *pu = &i->planned.pu;
     uint32_t own_threads = dti_team_threads_on(strategy->base.team, pu->number);
     if (i->thread_id >= 0)
         snprintf(thread, sizeof thread, "%d", (int)i->thread_id);
+    snprintf(cpu, sizeof cpu, "%s", pin ? "unknown" : "not bound");
     if (i->cpu >= 0)
         snprintf(cpu, sizeof cpu, "%d", (int)i->cpu);
     if (i->memory_node >= 0)
@@ -141,9 +157,11 @@ static void describe_replica(const ditto_strategy *strategy, uint32_t index, con
     else if (i->num_foreign_threads > 0)
         snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies",
                  i->num_foreign_threads, i->num_foreign_threads == 1 ? "" : "s");
-    if (helpers_off_their_pu(strategy, index) > 0)
-        snprintf(misplaced, sizeof misplaced, ", %u helpers not on their PUs",
-                 helpers_off_their_pu(strategy, index));
+    uint32_t moved = moved_threads(strategy, index);
+    if (moved > 0)
+        snprintf(misplaced, sizeof misplaced,
+                 ", %u thread%s moved from %s since creation (cpuset, taskset -p)", moved,
+                 moved == 1 ? "" : "s", moved == 1 ? "its PU" : "their PUs");
     write_pus(strategy, index, pus, sizeof pus);
     dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages on other nodes%s%s",
                  i->planned.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node,
@@ -222,7 +240,7 @@ ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, uint3
     uint32_t index;
     if (strategy->workers != NULL)
         return dti_workers_info(strategy, replica, device, out);
-    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_team_index(strategy->base.team, replica, &index);
     if (status == DITTO_OK)
         status = device == 0 ? inspect_replica(strategy, index, out)
@@ -234,7 +252,7 @@ ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, uint3
 ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
     ditto_status status = write_table(strategy, text);
     dti_cross_leave(strategy->base.team, &frame);
     return status;

@@ -46,8 +46,7 @@ static ditto_status pin(const struct dti_team *team, struct dti_frame *frame, bo
     *pinned = dti_team_options(team)->pin && !dti_team_options(team)->caller_waits;
     if (!*pinned)
         return DITTO_OK;
-    DTI_TRY(dti_affinity_get(&frame->saved));
-    return dti_pin_to(&dti_team_replica(team, 0)->mask);
+    return dti_pin_if_allowed(&dti_team_replica(team, 0)->mask, &frame->saved, pinned);
 }
 
 ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)

@@ -113,6 +113,90 @@ static void helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains(void
     assert_int_equal(in_child(helper_not_bound, NULL, 240), 0);
 }
 
+/* Finds the line of a replica in the description of a strategy, and returns true if it has the text. */
+static bool line_says(ditto_strategy *strategy, uint32_t replica, const char *text)
+{
+    char table[4096], begin[16];
+    snprintf(begin, sizeof begin, "\n%7u  ", replica);
+    if (ditto_strategy_describe(strategy, table, sizeof table, NULL) != DITTO_OK)
+        return false;
+    char *line = strstr(table, begin);
+    if (line == NULL)
+        return false;
+    line[1 + strcspn(line + 1, "\n")] = '\0';
+    return strstr(line, text) != NULL;
+}
+
+/* The kernel refuses PUs that are not in the cpuset with EINVAL, too. */
+static int caller_not_bound(void *unused)
+{
+    ditto_strategy *strategy, *other = NULL;
+    cpu_set_t allowed;
+    size_t elements = 100;
+    REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = 2), &strategy) ==
+            DITTO_OK);
+    REQUIRE(!line_says(strategy, 0, "moved"));
+    pthread_getname_np(pthread_self(), unbindable, sizeof unbindable);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(ditto_strategy_run(strategy, sum_a_block, &elements) == DITTO_OK);
+        REQUIRE(ditto_strategy_scope_enter(strategy) == DITTO_OK);
+        REQUIRE(ditto_strategy_run(strategy, sum_a_block, &elements) == DITTO_OK);
+        REQUIRE(ditto_strategy_scope_leave(strategy) == DITTO_OK);
+    }
+    if (CPU_COUNT(&allowed) > 1)
+        REQUIRE(line_says(strategy, 0, "1 thread moved from its PU") && !line_says(strategy, 1, "moved"));
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &other) == DITTO_ERR_SYSTEM && other == NULL);
+    unbindable[0] = '\0';
+    REQUIRE(!line_says(strategy, 0, "moved"));
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void runs_go_on_when_the_callers_pu_is_taken(void **state)
+{
+    assert_int_equal(in_child(caller_not_bound, NULL, 60), 0);
+}
+
+static ditto_status do_range(size_t begin, size_t end, uint32_t device, void *unused)
+{
+    return DITTO_OK;
+}
+
+static ditto_status loop_on_helpers(ditto_replica *self, void *unused)
+{
+    return ditto_parallel_for(self, do_range, NULL, 0, 2, 1, DITTO_SCHEDULE_STATIC);
+}
+
+/* The kernel moves threads in the same way when their PU is taken from the cpuset. */
+static void a_description_says_where_moved_threads_are(void **state)
+{
+    ditto_replica_info before = DITTO_REPLICA_INFO_INIT, after = DITTO_REPLICA_INFO_INIT;
+    cpu_set_t allowed, other;
+    size_t pu = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    ditto_strategy *strategy = make_wide_strategy(2, 2, &OPTIONS(strategy, .wait = DITTO_WAIT_PASSIVE));
+    for (uint32_t device = 0; device < 2 && CPU_COUNT(&allowed) > 1; device++) {
+        assert_ok(ditto_strategy_replica_info(strategy, 1, device, &before));
+        assert_int_equal(before.cpu, before.planned.pu.number);
+        while (!CPU_ISSET(pu, &allowed) || pu == (size_t)before.cpu)
+            pu = (pu + 1) % CPU_SETSIZE;
+        CPU_ZERO(&other);
+        CPU_SET(pu, &other);
+        assert_int_equal(sched_setaffinity(before.thread_id, sizeof other, &other), 0);
+        /* A sleeping thread is on its old PU until it is woken. */
+        for (int i = 0; i < 100000 && after.cpu != (int32_t)pu; i++) {
+            assert_ok(ditto_strategy_run(strategy, loop_on_helpers, NULL));
+            assert_ok(ditto_strategy_replica_info(strategy, 1, device, &after));
+        }
+        assert_int_equal(after.cpu, pu);
+        assert_true(line_says(strategy, 1,
+                              device == 0 ? "1 thread moved from its PU" : "2 threads moved from their PUs"));
+        assert_false(line_says(strategy, 0, "moved"));
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* -- Address space is refused -- */
 
 static int address_space_refused(void *unused)
@@ -626,6 +710,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_threads_are_an_error_and_no_thread_remains),
         cmocka_unit_test(helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains),
+        cmocka_unit_test(runs_go_on_when_the_callers_pu_is_taken),
+        cmocka_unit_test(a_description_says_where_moved_threads_are),
         cmocka_unit_test(refused_address_space_is_an_error_and_no_thread_remains),
         cmocka_unit_test(sums_without_memory_are_an_error),
         cmocka_unit_test(attempts_to_make_the_state_of_inner_runs_leak_nothing),

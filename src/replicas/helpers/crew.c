@@ -372,9 +372,7 @@ static ditto_status prepare_helper(uint32_t device, void *argument)
     (void)device;
     dti_mask_clear(&mask);
     dti_mask_add(&mask, d->pu.number);
-    DTI_TRY(dti_team_bind_thread(d->crew->replica->team, &mask));
-    d->cpu = dti_team_options(d->crew->replica->team)->pin ? sched_getcpu() : -1;
-    return DITTO_OK;
+    return dti_team_bind_thread(d->crew->replica->team, &mask);
 }
 
 static ditto_status start_helpers(struct dti_crew *crew)
@@ -424,7 +422,7 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
         d->index = i;
         d->pu = dti_placement_pu(placement, crew->replica->index, i)->is;
         d->wait_policy = dti_team_wait_policy(crew->replica->team, d->pu.number, &d->load_epoch);
-        d->tid = d->cpu = -1;
+        d->tid = -1;
     }
     *out = crew; /* from here on the team ends it, even if the call fails */
     return start_helpers(crew);

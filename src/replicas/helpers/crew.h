@@ -73,10 +73,8 @@ struct dti_device {
     struct dti_wait_policy wait_policy;
     uint32_t load_epoch;
 
-    /* The kernel's number of the helper's thread, and the CPU on which it ran after it was bound. `cpu` is -1
-     * if threads are not bound. Both are -1 for device 0. */
+    /* The kernel's number of the helper's thread. -1 for device 0. */
     int32_t tid;
-    int32_t cpu;
     pthread_t thread;
 };
 

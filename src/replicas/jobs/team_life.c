@@ -25,10 +25,12 @@ static ditto_status prepare_replica(struct dti_replica *r, void *unused)
 {
     struct dti_team *team = r->team;
     (void)unused;
-    /* A caller that works as replica 0 has been pinned by dti_cross_enter, and keeps its memory policy. */
+    /* A caller that works as replica 0 keeps its memory policy. dti_cross_enter has bound it unless its PUs are
+     * not allowed. That is an error here, and not in later runs. */
     if (r->index != 0 || team->options.caller_waits)
         DTI_TRY(dti_team_bind_thread(team, &r->mask));
-    r->cpu = team->options.pin ? sched_getcpu() : -1;
+    else if (team->options.pin)
+        DTI_TRY(dti_pin_to(&r->mask));
     /* With helpers off, the thread may run on several PUs and so may leave its node. */
     bool floats = team->options.pin && dti_mask_count(&r->mask) > 1;
     DTI_TRY(dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU,
@@ -218,7 +220,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         for (uint32_t d = 0; d < (team->options.helpers ? 1 : r->pus); d++)
             dti_mask_add(&r->mask, dti_placement_pu(placement, i, d)->is.number);
         r->wait_policy = r->rest_policy = dti_team_wait_policy(team, r->pu.number, &r->load_epoch);
-        r->tid = r->cpu = -1;
+        r->tid = -1;
     }
 }
 

@@ -4,14 +4,16 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Returns 0 or the error number. errno does not change. */
-static int get_affinity(struct dti_mask *mask)
+static int get_affinity(int32_t tid, struct dti_mask *mask)
 {
     int kept_errno = errno;
     dti_mask_clear(mask);
-    int error_number = sched_getaffinity(0, sizeof *mask, (cpu_set_t *)(void *)mask) == 0 ? 0 : errno;
+    int error_number = sched_getaffinity(tid, sizeof *mask, (cpu_set_t *)(void *)mask) == 0 ? 0 : errno;
     errno = kept_errno;
     return error_number;
 }
@@ -27,7 +29,7 @@ static int set_affinity(const struct dti_mask *mask)
 
 ditto_status dti_affinity_get(struct dti_mask *mask)
 {
-    int error_number = get_affinity(mask);
+    int error_number = get_affinity(0, mask);
     if (error_number != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, error_number,
                               "the kernel refuses sched_getaffinity, so the PUs that the process may use are "
@@ -37,7 +39,7 @@ ditto_status dti_affinity_get(struct dti_mask *mask)
 
 bool dti_affinity_try_get(struct dti_mask *mask)
 {
-    return get_affinity(mask) == 0;
+    return get_affinity(0, mask) == 0;
 }
 
 void dti_affinity_restore(const struct dti_mask *mask)
@@ -45,11 +47,8 @@ void dti_affinity_restore(const struct dti_mask *mask)
     (void)set_affinity(mask);
 }
 
-ditto_status dti_pin_to(const struct dti_mask *pus)
+static ditto_status refuse_binding(const struct dti_mask *pus, int error_number)
 {
-    int error_number = set_affinity(pus);
-    if (error_number == 0)
-        return DITTO_OK;
     char list[256];
     struct dti_text text = { list, sizeof list, 0 };
     dti_mask_write(pus, &text);
@@ -65,9 +64,44 @@ ditto_status dti_pin_to(const struct dti_mask *pus)
                           list);
 }
 
+ditto_status dti_pin_to(const struct dti_mask *pus)
+{
+    int error_number = set_affinity(pus);
+    return error_number == 0 ? DITTO_OK : refuse_binding(pus, error_number);
+}
+
+ditto_status dti_pin_if_allowed(const struct dti_mask *pus, struct dti_mask *before, bool *bound)
+{
+    DTI_TRY(dti_affinity_get(before));
+    int error_number = set_affinity(pus);
+    *bound = error_number == 0;
+    return error_number == 0 || error_number == EINVAL ? DITTO_OK : refuse_binding(pus, error_number);
+}
+
 bool dti_pin_try_to(const struct dti_mask *pus)
 {
     return set_affinity(pus) == 0;
+}
+
+int32_t dti_thread_pu(int32_t tid)
+{
+    enum { FIELD = 39 }; /* `processor` in proc_pid_stat(5). The name, field 2, is in parentheses */
+    char text[1024];
+    if (tid == 0)
+        return sched_getcpu();
+    snprintf(text, sizeof text, "/proc/self/task/%d/stat", (int)tid);
+    if (!dti_read_file(text, text, sizeof text))
+        return -1;
+    const char *at = strrchr(text, ')');
+    for (int field = 2; field < FIELD && at != NULL; field++)
+        at = strchr(at + 1, ' ');
+    return at != NULL ? (int32_t)strtol(at, NULL, 10) : -1;
+}
+
+bool dti_thread_is_bound_to(int32_t tid, const struct dti_mask *pus)
+{
+    struct dti_mask mask;
+    return get_affinity(tid, &mask) == 0 && memcmp(&mask, pus, sizeof mask) == 0;
 }
 
 /* The counts are relaxed, because they guard no other data. */

@@ -18,6 +18,11 @@ ditto_status dti_affinity_get(struct dti_mask *mask);
 /* Binds the thread to a set of PUs. The kernel may move it among them. */
 ditto_status dti_pin_to(const struct dti_mask *pus);
 
+/* Binds the thread, and stores its affinity before in *before. If the thread may use none of the PUs any more,
+ * because the cpuset was changed or they are offline, it stays where it is, and *bound is false. The kernel
+ * moves threads that are bound to such PUs in the same way. */
+ditto_status dti_pin_if_allowed(const struct dti_mask *pus, struct dti_mask *before, bool *bound);
+
 /* -- For the calling thread, where a refusal is no error. These return false and write no error record -- */
 
 bool dti_affinity_try_get(struct dti_mask *mask);
@@ -26,6 +31,14 @@ bool dti_pin_try_to(const struct dti_mask *pus);
 /* Restores an earlier affinity. It can fail if the cpuset has changed meanwhile, so that no PU of the set is
  * left. The kernel then keeps the thread on PUs that it may use. */
 DTI_COMPANION void dti_affinity_restore(const struct dti_mask *mask);
+
+/* -- Any thread of this process. `tid` is the kernel's number of the thread, or 0 for the calling one -- */
+
+/* Returns the PU on which the thread ran last, or -1 if the kernel does not report it. */
+int32_t dti_thread_pu(int32_t tid);
+
+/* Returns false if the thread may run on other PUs than these, or on fewer. */
+bool dti_thread_is_bound_to(int32_t tid, const struct dti_mask *pus);
 
 /* -- Any thread, without locks -- */
 

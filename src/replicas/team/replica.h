@@ -72,10 +72,8 @@ struct dti_replica {
     /* The last go number on which the replica has acted. Only its own thread uses it. */
     uint64_t seen;
 
-    /* The kernel's number of the thread, and the CPU on which it ran in its first job. `tid` is -1 for a
-     * caller of run, and `cpu` is -1 if threads are not bound. */
+    /* The kernel's number of the thread, or -1 for a caller of run. */
     int32_t tid;
-    int32_t cpu;
     pthread_t thread;
 
     /* The PUs on which the leader may run: the first PU of the replica, or all its PUs when helpers are

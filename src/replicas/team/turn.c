@@ -70,11 +70,8 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     ditto_status status = DITTO_OK;
     if (team->poisoned)
         status = dti_fail_poisoned();
-    else if (pinned) {
-        status = dti_affinity_get(&frame->saved);
-        if (status == DITTO_OK)
-            status = dti_pin_to(&team->replica[0].mask);
-    }
+    else if (pinned)
+        status = dti_pin_if_allowed(&team->replica[0].mask, &frame->saved, &pinned);
     if (status != DITTO_OK) {
         dti_team_give_turn(team, took_turn);
         return status;
