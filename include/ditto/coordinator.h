@@ -391,6 +391,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_values_from_function(di
 /** Makes an iterator for each worker. Each worker makes its own, on its own thread, before it begins the next
  *  function. If a worker cannot make it, this counts as a function that failed.
  *
+ *  Shuffles and maps whose seed is 0 have another order and other random numbers on each worker, the same in
+ *  every run. For the same ones on all workers give a seed.
+ *
  *  A worker reads its own dataset and knows nothing of the others. Which rows are used how often depends on
  *  which worker takes how many functions. A dataset usually repeats for ever, and the coordinator schedules a
  *  number of steps.

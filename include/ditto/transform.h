@@ -34,7 +34,10 @@ typedef struct ditto_map_options {
     const ditto_tensor *row;
 
     uint32_t num_components; /**< length of `row`; 0 if that is NULL */
-    uint64_t seed;           /**< seed of the streams of random numbers */
+
+    /** Seed of the streams of random numbers. With 0 each worker has streams of its own
+     *  (ditto_coordinator_datasets_from_function). */
+    uint64_t seed;
 } ditto_map_options;
 
 /** Initial value of ditto_map_options. */
@@ -99,7 +102,10 @@ typedef enum ditto_reshuffle {
 /** Options of ditto_dataset_shuffle. */
 typedef struct ditto_shuffle_options {
     size_t struct_size; /**< set by DITTO_SHUFFLE_OPTIONS_INIT */
-    uint64_t seed;      /**< seed of the random order */
+
+    /** Seed of the random order. With 0 each worker has an order of its own
+     *  (ditto_coordinator_datasets_from_function). */
+    uint64_t seed;
 
     /** Each row is drawn from a buffer of this many rows, which the next rows of the input refill. 0 means
      *  all rows, which makes all orders equally likely. */

@@ -1,6 +1,7 @@
 /* src/replicas/api_replica.c - the functions of include/ditto/replica.h, and ditto_random_of of
  * include/ditto/random.h. They check their arguments and then call. */
 #include "replicas/helpers/remote_memory.h"
+#include "replicas/team/servers.h"
 #include "replicas/team/team_state.h"
 
 #include <ditto/random.h>
@@ -56,7 +57,7 @@ ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *o
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(out, "out"));
-    *out = ditto_random_make(seed, OWN_STREAMS + r->id);
+    *out = ditto_random_make(seed, OWN_STREAMS + dti_team_first_stream(r->team) + r->id);
     return DITTO_OK;
 }
 

@@ -176,7 +176,7 @@ static ditto_status make_worker(ditto_strategy *strategy, const ditto_strategy_o
     own.run_timeout_ms = 0;                 /* the coordinator retires workers that are late */
     DTI_TRY(dti_strategy_create_placed(&dti_mirrored_strategy, &own, &strategy->machine, placement,
                                        &w->strategy[index]));
-    dti_team_set_servers(w->strategy[index]->base.team, strategy->base.team);
+    dti_team_set_servers(w->strategy[index]->base.team, strategy->base.team, index * w->replicas);
     return DITTO_OK;
 }
 

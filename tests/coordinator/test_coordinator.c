@@ -946,6 +946,140 @@ static void rule_12_9_datasets_of_workers(void **state)
     end(c, strategy);
 }
 
+enum { RANDOM_WORKERS = 3, RANDOM_REPLICAS = 2, RANDOM_ROWS = 8 };
+
+/* What a replica has drawn: a number of its stream, the first rows of its worker's dataset, and the numbers
+ * that its maps drew for them, without and with a seed. */
+struct drawn {
+    double number;
+    double row[RANDOM_ROWS][3];
+};
+
+struct drawing {
+    struct drawn of[RANDOM_WORKERS][RANDOM_REPLICAS];
+    uint64_t shuffle_seed, map_seed;
+    ditto_per_worker *iterators;
+};
+
+/* Appends a random number to a row. */
+static ditto_status append_number(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                  void *user)
+{
+    size_t length = in[0].rank == 0 ? 1 : (size_t)in[0].shape[0];
+    double number, *to = out[0].data;
+    memcpy(to, in[0].data, length * sizeof *to);
+    ditto_random_f64(random, &number, 1);
+    to[length] = number;
+    return DITTO_OK;
+}
+
+static ditto_status shuffled_rows(const ditto_input_context *context, void *user, ditto_dataset **out)
+{
+    static double rows[100];
+    const struct drawing *d = user;
+    ditto_dataset *made[4];
+    for (int i = 0; i < 100; i++)
+        rows[i] = i;
+    ditto_tensor array = { .data = rows, .dtype = DITTO_F64, .rank = 1, .shape = { 100 } },
+                 two = { .dtype = DITTO_F64, .rank = 1, .shape = { 2 } },
+                 three = { .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
+    DITTO_TRY(ditto_dataset_from_arrays(&array, 1, &made[0]));
+    DITTO_TRY(ditto_dataset_shuffle(made[0], &OPTIONS(shuffle, .seed = d->shuffle_seed), &made[1]));
+    DITTO_TRY(ditto_dataset_map(made[1], append_number, NULL, &OPTIONS(map, .row = &two, .num_components = 1),
+                                &made[2]));
+    DITTO_TRY(ditto_dataset_map(made[2], append_number, NULL,
+                                &OPTIONS(map, .row = &three, .num_components = 1, .seed = d->map_seed),
+                                &made[3]));
+    DITTO_TRY(ditto_dataset_batch(made[3], RANDOM_REPLICAS * RANDOM_ROWS, 0, out));
+    for (int i = 0; i < 4; i++)
+        DITTO_TRY(ditto_dataset_destroy(made[i]));
+    return DITTO_OK;
+}
+
+static ditto_status draw(ditto_replica *self, struct drawing *d, uint32_t worker, ditto_iterator *iterator)
+{
+    ditto_random random;
+    ditto_batch batch;
+    struct drawn *drawn = &d->of[worker][ditto_replica_id(self)];
+    DITTO_TRY(ditto_random_of(self, 42, &random));
+    ditto_random_f64(&random, &drawn->number, 1);
+    DITTO_TRY(ditto_next(self, iterator, &batch));
+    memcpy(drawn->row, batch.component[0].data, sizeof drawn->row);
+    return DITTO_OK;
+}
+
+/* Waits for the other workers, so that each worker executes it once. */
+static ditto_status draw_on_worker(ditto_replica *self, void *user)
+{
+    struct drawing *d = user;
+    ditto_iterator *iterator;
+    if (ditto_replica_id(self) == 0)
+        atomic_fetch_add(&at_gate, 1);
+    await_at_gate(RANDOM_WORKERS);
+    DITTO_TRY(ditto_worker_iterator(self, d->iterators, &iterator));
+    return draw(self, d, ditto_worker(self), iterator);
+}
+
+static void draw_on_workers(struct drawing *d)
+{
+    ditto_strategy *strategy = make_workers(RANDOM_WORKERS, RANDOM_REPLICAS, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    register_as("draw", draw_on_worker, d);
+    assert_ok(ditto_coordinator_datasets_from_function(c, shuffled_rows, d, NULL, &d->iterators));
+    close_gate();
+    for (int i = 0; i < RANDOM_WORKERS; i++)
+        assert_ok(ditto_coordinator_schedule(c, "draw", NULL, NULL, NULL));
+    assert_ok(ditto_coordinator_join(c));
+    assert_ok(ditto_function_unregister("draw"));
+    end(c, strategy);
+}
+
+struct mirrored_drawing {
+    struct drawing *drawing;
+    ditto_iterator *iterator;
+};
+
+static ditto_status draw_on_replica(ditto_replica *self, void *user)
+{
+    struct mirrored_drawing *m = user;
+    return draw(self, m->drawing, 0, m->iterator);
+}
+
+static void rule_12_9_random_numbers_and_orders_of_workers(void **state)
+{
+    struct drawing first = { .map_seed = 5 }, again = first, seeded = { .shuffle_seed = 7, .map_seed = 5 },
+                   mirrored = first;
+    draw_on_workers(&first);
+    draw_on_workers(&again);
+    draw_on_workers(&seeded);
+    assert_memory_equal(first.of, again.of, sizeof first.of);
+    for (int w = 1; w < RANDOM_WORKERS; w++) {
+        int equal_rows = 0, equal_numbers = 0, pairs = 0;
+        for (int r = 0; r < RANDOM_REPLICAS; r++)
+            for (int i = 0; i < RANDOM_ROWS; i++, pairs++) {
+                const double *row = first.of[w][r].row[i], *other = first.of[w - 1][r].row[i];
+                equal_rows += row[0] == other[0];
+                equal_numbers += row[1] == other[1];
+                assert_true(row[2] == other[2]); /* that of the map with a seed */
+                assert_true(seeded.of[w][r].row[i][0] == seeded.of[0][r].row[i][0]);
+            }
+        assert_true(equal_rows < pairs / 2);
+        assert_int_equal(equal_numbers, 0);
+    }
+    for (int k = 0; k < RANDOM_WORKERS * RANDOM_REPLICAS; k++)
+        for (int l = 0; l < k; l++)
+            assert_true(first.of[k / RANDOM_REPLICAS][k % RANDOM_REPLICAS].number !=
+                        first.of[l / RANDOM_REPLICAS][l % RANDOM_REPLICAS].number);
+    /* Worker 0 has those of a mirrored strategy. */
+    ditto_strategy *strategy = make_strategy(RANDOM_REPLICAS, NULL);
+    struct mirrored_drawing m = { .drawing = &mirrored };
+    assert_ok(ditto_strategy_iterate_from_function(strategy, shuffled_rows, &mirrored, NULL, &m.iterator));
+    assert_ok(ditto_strategy_run(strategy, draw_on_replica, &m));
+    assert_memory_equal(first.of[0], mirrored.of[0], sizeof first.of[0]);
+    assert_ok(ditto_iterator_destroy(m.iterator));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* -- several threads -- */
 
 static void *schedule_many(void *coordinator)
@@ -1029,6 +1163,7 @@ int main(void)
         cmocka_unit_test(rule_12_8_calls_from_inside),
         cmocka_unit_test(rule_12_9_values_of_workers),
         cmocka_unit_test(rule_12_9_datasets_of_workers),
+        cmocka_unit_test(rule_12_9_random_numbers_and_orders_of_workers),
         cmocka_unit_test(rule_12_3_several_threads_schedule),
         cmocka_unit_test(a_child_process_cannot_use_it),
     };

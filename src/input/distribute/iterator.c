@@ -3,6 +3,7 @@
 #include "input/input.h"
 #include "replicas/jobs/jobs.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/servers.h"
 #include "replicas/team/stopping.h"
 #include "replicas/team/turn.h"
 #include "sync/hosts/cross.h"
@@ -101,7 +102,8 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
             .pass = { .number = it->plan.pass,
                       .closing = &it->closing,
                       .shards = it->plan.sharing == DTI_SHARING_FILES ? it->plan.pipelines : 0,
-                      .shard = w },
+                      .shard = w,
+                      .first_stream = dti_team_first_stream(it->team) },
             .cut = dti_pipeline_cut(&it->plan, &it->summary[w], w),
             .ring = it->ring + p->first_replica,
             .progress = &it->progress,

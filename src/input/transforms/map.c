@@ -30,6 +30,10 @@ static ditto_status open_map(struct dti_cursor *cursor, const struct dti_pass *p
     /* Pipelines that read different files number their rows separately. */
     uint32_t shards = pass->shards > 1 ? pass->shards : 1;
     c->pass = pass->number * shards + (shards > 1 ? pass->shard : 0);
+    /* Workers begin with different streams: in the last 10 of the 24 bits that c->pass has in the number of a
+     * row. */
+    if (((const struct map_dataset *)cursor->dataset)->seed == 0)
+        c->pass += (uint64_t)pass->first_stream << 14;
     return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 

@@ -64,7 +64,9 @@ static ditto_status open_shuffle(struct dti_cursor *cursor, const struct dti_pas
     c->rows.stride = cursor->dataset->row_words;
     /* 0 if all passes have the same order. */
     uint64_t order_number = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass->number;
-    c->random = o->seed;
+    /* Each worker has a seed of its own, from the end of all seeds, where the program is unlikely to have
+     * chosen one. */
+    c->random = o->seed != 0 ? o->seed : -(uint64_t)pass->first_stream;
     /* The seed is mixed before the XOR, so that seed 1 in pass 0 differs from seed 0 in pass
      * 1. */
     c->random = next_random(&c->random) ^ order_number;

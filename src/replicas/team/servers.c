@@ -36,7 +36,13 @@ struct dti_team *dti_team_servers(const struct dti_team *team)
     return team->servers;
 }
 
-void dti_team_set_servers(struct dti_team *team, struct dti_team *servers)
+uint32_t dti_team_first_stream(const struct dti_team *team)
+{
+    return team->first_stream;
+}
+
+void dti_team_set_servers(struct dti_team *team, struct dti_team *servers, uint32_t first_stream)
 {
     team->servers = servers;
+    team->first_stream = first_stream;
 }

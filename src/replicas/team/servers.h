@@ -14,7 +14,11 @@ ditto_status dti_team_check_in_step(const struct dti_team *team);
 /* For the team of a worker: the team of the parameter servers, whose variables its replicas may use. NULL for
  * other teams. It outlives the team of the worker. */
 struct dti_team *dti_team_servers(const struct dti_team *team);
-void dti_team_set_servers(struct dti_team *team, struct dti_team *servers);
+/* For the team of a worker: the number of the replicas of all workers before it. 0 for other teams. The
+ * random numbers of its replicas, and the orders of its unseeded datasets, begin there, so that they differ
+ * from those of other workers. */
+uint32_t dti_team_first_stream(const struct dti_team *team);
+void dti_team_set_servers(struct dti_team *team, struct dti_team *servers, uint32_t first_stream);
 /* For the team of parameter servers: is_in_use(argument) says whether functions of workers may be using the
  * variables. NULL means that none is. */
 void dti_team_set_in_use(struct dti_team *team, bool (*is_in_use)(const void *argument),

@@ -77,6 +77,7 @@ struct dti_team {
     /* The registry of src/vars. Protected by `lock`, and opaque here. */
     struct dti_registry *variables;
     struct dti_team *servers; /* see dti_team_servers */
+    uint32_t first_stream;    /* see dti_team_first_stream */
 
     /* See dti_team_set_in_use. Protected by `lock`. */
     bool (*is_in_use)(const void *argument);
