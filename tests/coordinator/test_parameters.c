@@ -1,6 +1,7 @@
 /* tests/coordinator/test_parameters.c - docs/semantics.md, "Parameter servers": reading and writing
  * parameters, and steps of optimizers on them (rules 12.1, 12.10 to 12.12). */
 #include "support/support.h"
+#include "vars/parameters/parameter.h"
 
 #include <ditto/parameter.h>
 
@@ -364,13 +365,14 @@ struct training {
 };
 
 static void begin_training(struct training *t, uint32_t workers, uint32_t replicas,
-                           const ditto_optimizer_options *rule, const char *name, ditto_replica_fn function)
+                           const ditto_optimizer_options *rule, const char *name, ditto_replica_fn function,
+                           uint32_t timeout_ms)
 {
     t->name = name;
-    assert_ok(ditto_strategy_create(
-        DITTO_PARAMETER_SERVER,
-        &OPTIONS(strategy, .num_replicas = workers * replicas, .replicas_per_worker = replicas),
-        &t->strategy));
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER,
+                                    &OPTIONS(strategy, .num_replicas = workers * replicas,
+                                             .replicas_per_worker = replicas, .timeout_ms = timeout_ms),
+                                    &t->strategy));
     make_variables(t->strategy, 5, rule, &t->n);
     assert_ok(ditto_coordinator_create(t->strategy, NULL, &t->coordinator));
     assert_ok(ditto_function_register(name, function, &t->n));
@@ -408,7 +410,7 @@ static void rule_12_12_steps_of_many_workers_are_all_applied(void **state)
         double found[(ROWS + 1) * WIDTH];
         struct training t;
         begin_training(&t, workers, replicas, &OPTIONS(optimizer, .rule = DITTO_RULE_ADD), "push_ones",
-                       push_ones);
+                       push_ones, 0);
         train(&t, times);
         read_all(&t.n, found);
         for (int i = 0; i < ROWS * WIDTH; i++)
@@ -460,7 +462,7 @@ static void rule_12_12_gradients_are_gathered(void **state)
         int64_t steps;
         ditto_optimizer_options adding = OPTIONS(optimizer, .rule = DITTO_RULE_ADD,
                                                  .op = mean ? DITTO_MEAN : DITTO_SUM, .accumulate = 3);
-        begin_training(&t, workers, replicas, &adding, "push_ones", push_ones);
+        begin_training(&t, workers, replicas, &adding, "push_ones", push_ones, 0);
         train(&t, 20); /* six steps, and two gradients that wait for a third */
         read_all(&t.n, found);
         assert_true(found[0] == (mean ? 6 : 18 * replicas) && found[ROWS * WIDTH - 1] == found[0]);
@@ -470,6 +472,47 @@ static void rule_12_12_gradients_are_gathered(void **state)
         assert_int_equal(steps, 6);
         end_training(&t);
     }
+}
+
+static _Atomic int has_timed_out;
+
+/* Pushes ones, and notes if another replica of the worker is late. */
+static ditto_status push_or_note(ditto_replica *self, void *user)
+{
+    ditto_status status = push_ones(self, user);
+    if (status == DITTO_ERR_TIMED_OUT && ditto_replica_id(self) == 1)
+        atomic_store(&has_timed_out, 1);
+    return status;
+}
+
+/* Replica 0 cannot take a number until replica 1 has given up. Its gradients count as those of other calls,
+ * in each shard. */
+static void rule_12_12_a_call_that_fails_leaves_no_shard_behind(void **state)
+{
+    ditto_optimizer_options adding = OPTIONS(optimizer, .rule = DITTO_RULE_ADD, .accumulate = 3);
+    struct training t;
+    ditto_value *value;
+    ditto_remote *remote;
+    int64_t steps;
+    begin_training(&t, 1, 2, &adding, "push_or_note", push_or_note, SANITIZED ? 2000 : 500);
+    train(&t, 1);
+    ditto_variable *iterations = iterations_of(t.n.optimizer);
+    atomic_store(&has_timed_out, 0);
+    dti_shard_lock(iterations, 0);
+    assert_ok(ditto_coordinator_schedule(t.coordinator, "push_or_note", NULL, NULL, &remote));
+    while (!atomic_load(&has_timed_out))
+        sleep_ms(1);
+    dti_shard_unlock(iterations, 0);
+    for (int done = 0; !done; sleep_ms(1))
+        assert_ok(ditto_remote_test(remote, &done));
+    assert_status(ditto_remote_fetch(remote, &value), DITTO_ERR_TIMED_OUT);
+    assert_status(ditto_coordinator_join(t.coordinator), DITTO_ERR_TIMED_OUT);
+    assert_ok(ditto_remote_destroy(remote));
+    train(&t, 19);
+    assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(shard_of(t.n.table, i).version, steps);
+    end_training(&t);
 }
 
 static ditto_optimizer_options with_max_staleness(int64_t max_staleness)
@@ -482,7 +525,7 @@ static void rule_12_12_old_gradients_are_dropped(void **state)
     double found[(ROWS + 1) * WIDTH];
     ditto_optimizer_options two = with_max_staleness(2);
     struct training t;
-    begin_training(&t, 2, 1, &two, "push_from_step", push_from_step);
+    begin_training(&t, 2, 1, &two, "push_from_step", push_from_step, 0);
     for (int i = 0; i < 6; i++) { /* all from step 0: ages 0, 1 and 2 are applied */
         ditto_remote *remote;
         ditto_value *value;
@@ -580,6 +623,7 @@ int main(void)
         cmocka_unit_test(rule_12_12_one_worker_has_the_bits_of_one_replica),
         cmocka_unit_test(rule_12_12_steps_of_many_workers_are_all_applied),
         cmocka_unit_test(rule_12_12_gradients_are_gathered),
+        cmocka_unit_test(rule_12_12_a_call_that_fails_leaves_no_shard_behind),
         cmocka_unit_test(rule_12_12_old_gradients_are_dropped),
         cmocka_unit_test(rule_12_12_only_parameters_have_old_gradients),
         cmocka_unit_test(rule_12_12_steps_in_parts_are_refused),

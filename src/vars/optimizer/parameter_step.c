@@ -3,7 +3,11 @@
  * The gradients are reduced over the replicas of the worker. Then the step takes its number, and updates one
  * item after the other, each under the lock of its shard, together with its slots. Other workers may update
  * other items meanwhile, or the same ones before and after. If the worker has several replicas, each of them
- * updates its share of the items. */
+ * updates its share of the items.
+ *
+ * If gradients are gathered (accumulate), the call that takes a number and the items count separately, so all
+ * items must get the gradients of each call that has a number. Replica 0 then updates all items, before it
+ * meets the other replicas, so that no failure comes between. */
 #include "base/observe.h"
 #include "replicas/helpers/remote_memory.h"
 #include "sync/kernels/local_reduction.h"
@@ -199,10 +203,11 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     return true;
 }
 
-static ditto_status update_items(struct dti_replica *self, const struct dti_applying *a, double factor)
+/* Updates the items first, first + every, first + 2 * every, and so on. It cannot fail. */
+static void update_items(const struct dti_applying *a, double factor, uint32_t first, uint32_t every)
 {
     const ditto_optimizer *o = a->optimizer;
-    for (size_t item = self->index; item < o->items; item += self->num_replicas) {
+    for (size_t item = first; item < o->items; item += every) {
         const struct dti_optimizer_item *i = &o->item[item];
         const ditto_variable *v = o->variable[i->variable];
         const char *gradient = (const char *)a->gradient[i->variable].data +
@@ -217,12 +222,6 @@ static ditto_status update_items(struct dti_replica *self, const struct dti_appl
             dti_shard_updated(v, i->piece);
         dti_shard_unlock(v, i->piece);
     }
-    if (self->num_replicas == 1)
-        return DITTO_OK;
-    /* The caller of ditto_apply may rely on all updates of its worker. */
-    struct dti_matched_call end = { .name = "ditto_apply", .object = o->name, .each_host = true };
-    struct dti_deadline deadline = { .timeout_ms = self->timeout_ms };
-    return dti_sync_meet(self, &end, &deadline);
 }
 
 static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const struct reduced *reduced,
@@ -237,6 +236,10 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
         factor = clip_norm / norm;
     if (self->index == 0)
         number = take_number(o, options);
+    if (number != 0 && o->options.accumulate > 1) {
+        applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
+        update_items(&applying, factor, 0, 1);
+    }
     struct dti_shared_result shared = {
         .name = "ditto_apply", .object = o->name, .dst = &number, .count = 1, .dtype = DITTO_I64
     };
@@ -246,10 +249,16 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
         *options->dropped = number == 0;
     if (options->norm != NULL)
         *options->norm = norm;
-    if (number == 0)
+    if (number == 0 || o->options.accumulate > 1)
         return DITTO_OK;
     applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-    return update_items(self, &applying, factor);
+    update_items(&applying, factor, self->index, self->num_replicas);
+    if (self->num_replicas == 1)
+        return DITTO_OK;
+    /* The caller of ditto_apply may rely on all updates of its worker. */
+    struct dti_matched_call end = { .name = "ditto_apply", .object = o->name, .each_host = true };
+    struct dti_deadline deadline = { .timeout_ms = self->timeout_ms };
+    return dti_sync_meet(self, &end, &deadline);
 }
 
 ditto_status dti_parameter_step(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
