@@ -134,7 +134,7 @@ typedef struct ditto_coordinator_options {
  *  @par Ownership
  *  The caller gives the coordinator to ditto_coordinator_destroy, before the strategy is destroyed.
  *  @par Cost
- *  Starts and binds one thread for each worker, and allocates 64 bytes for each function of the queue. */
+ *  Starts and binds one thread for each worker, and allocates 128 bytes for each function of the queue. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_create(ditto_strategy *strategy,
                                                                 const ditto_coordinator_options *options,
                                                                 ditto_coordinator **out);

@@ -52,8 +52,11 @@ struct dti_function_worker {
     _Atomic uint64_t idle;
     _Atomic uint64_t reported_idle; /* the longest time without a function that was reported */
 
-    /* The function that it executes, for reports, or NULL. */
-    _Atomic(const struct dti_function *) executes;
+    /* The name of the function that it executes, or has executed last, for reports: 8 characters in each word.
+     * The worker writes it while its state is FREE. A report reads the state before and after the name, and
+     * the state has another number after each function, so if both are equal and not FREE, the name is that of
+     * this function (N0 -> N1: a word of a later function is seen with the FREE before it). */
+    _Atomic uint64_t name[(DITTO_MAX_FUNCTION_NAME_BYTES + 1) / 8];
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t state;

@@ -35,7 +35,8 @@ void dti_scheduled_drop(struct dti_scheduled *item)
 {
     dti_copied_drop(item->arguments);
     dti_remote_drop(item->remote);
-    *item = (struct dti_scheduled){ 0 };
+    item->arguments = NULL;
+    item->remote = NULL;
 }
 
 void dti_finish_given_up(struct ditto_coordinator *c, struct dti_scheduled *item)
@@ -53,7 +54,7 @@ void dti_cancel_queued(struct ditto_coordinator *c)
         if (item.remote != NULL && !dti_remote_cancel(item.remote)) {
             DTI_FAIL(DITTO_ERR_TIMED_OUT,
                      "the worker of \"%s\" was retired, and no other one could execute it again",
-                     item.function->name);
+                     item.function.name);
             dti_remote_end(item.remote, DITTO_ERR_TIMED_OUT, NULL);
         }
         dti_finish_given_up(c, &item);

@@ -38,7 +38,7 @@ bool dti_function_queue_push(struct dti_function_queue *q, const struct dti_sche
         if (!atomic_compare_exchange_weak_explicit(&q->tail, &ticket, ticket + 1, memory_order_release,
                                                    memory_order_relaxed))
             continue; /* a failed exchange has set `ticket` to the tail */
-        slot->item = *item;
+        dti_scheduled_copy(&slot->item, item);
         atomic_store_explicit(&slot->sequence, ticket + 1, memory_order_seq_cst); /* F0 */
         *out = ticket;
         return true;
@@ -60,7 +60,7 @@ bool dti_function_queue_pop(struct dti_function_queue *q, struct dti_scheduled *
         if (!atomic_compare_exchange_weak_explicit(&q->head, &ticket, ticket + 1, memory_order_relaxed,
                                                    memory_order_relaxed))
             continue;
-        *item = slot->item;
+        dti_scheduled_copy(item, &slot->item);
         atomic_store_explicit(&slot->sequence, ticket + q->mask + 1, memory_order_release); /* E0 */
         return true;
     }

@@ -17,19 +17,29 @@
 #ifndef DTI_FUNCTION_QUEUE_H
 #define DTI_FUNCTION_QUEUE_H
 
-#include "base/platform.h"
+#include "coordinator/functions.h"
 
-struct dti_function;
+#include <stddef.h>
+#include <string.h>
+
 struct dti_copied;
 struct ditto_remote;
 
 /* A function that is to be executed. */
 struct dti_scheduled {
-    const struct dti_function *function;
     struct dti_copied *arguments; /* a reference, or NULL */
     struct ditto_remote *remote;  /* a reference, or NULL if nobody wants the results */
     uint32_t attempts;            /* how often it has been begun */
+
+    /* It is the last member, and its name is copied only up to its end, so that a function with a short name
+     * needs only one cache line of its slot. */
+    struct dti_function function;
 };
+
+static inline void dti_scheduled_copy(struct dti_scheduled *to, const struct dti_scheduled *from)
+{
+    memcpy(to, from, offsetof(struct dti_scheduled, function.name) + strlen(from->function.name) + 1);
+}
 
 struct dti_function_slot {
     alignas(DTI_CACHE_LINE) _Atomic uint64_t sequence;

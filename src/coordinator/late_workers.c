@@ -25,7 +25,7 @@ static void fail_attempts(struct ditto_coordinator *c, struct dti_scheduled *ite
     DTI_FAIL(DITTO_ERR_TIMED_OUT,
              "\"%s\" was begun %u times, and did not end, the last time because it took longer than "
              "run_timeout_ms on worker %u, which is retired",
-             item->function->name, item->attempts, worker);
+             item->function.name, item->attempts, worker);
     dti_function_failed(c);
     if (item->remote != NULL)
         dti_remote_end(item->remote, DITTO_ERR_TIMED_OUT, NULL);

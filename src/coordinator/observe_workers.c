@@ -102,15 +102,28 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
+/* Reads the name of the function that the worker executes. Returns false if it executes none, or has begun
+ * another one meanwhile. */
+static bool read_name(const struct dti_function_worker *w, char name[DITTO_MAX_FUNCTION_NAME_BYTES + 1])
+{
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_acquire); /* pairs with begin in worker.c */
+    for (uint32_t i = 0; i < sizeof w->name / sizeof w->name[0]; i++) {
+        uint64_t word = atomic_load_explicit(&w->name[i], memory_order_acquire); /* N1 */
+        memcpy(name + i * sizeof word, &word, sizeof word);
+    }
+    name[DITTO_MAX_FUNCTION_NAME_BYTES] = '\0';
+    return (state & 3) != DTI_WORKER_FREE && number(&w->state) == state;
+}
+
 static void diagnose_worker(const struct dti_function_worker *w, struct dti_text *text)
 {
     ditto_worker_info info;
-    const struct dti_function *function = atomic_load_explicit(&w->executes, memory_order_relaxed);
+    char name[DITTO_MAX_FUNCTION_NAME_BYTES + 1];
+    bool executes = read_name(w, name);
     dti_worker_observe(w, &info);
     dti_text_add(text, "worker %u: ", w->index);
-    if (info.is_busy && function != NULL)
-        dti_text_add(text, "executes \"%s\" for %.1f ms, ", function->name,
-                     ms(since(&w->began_at_ns, dti_lived_ns())));
+    if (info.is_busy && executes)
+        dti_text_add(text, "executes \"%s\" for %.1f ms, ", name, ms(since(&w->began_at_ns, dti_lived_ns())));
     dti_text_add(text, "%s%llu functions, busy %.1f ms, idle %.1f ms\n",
                  info.is_retired ? "retired, "
                  : info.is_busy  ? ""

@@ -166,11 +166,13 @@ static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled
 ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const ditto_value *arguments,
                           bool no_wait, struct ditto_remote **out)
 {
-    struct dti_scheduled item = { .function = dti_function_find(name) };
+    struct dti_scheduled item;
     if (has_failed(c))
         DTI_TRY(settle(c));
-    if (item.function == NULL)
-        return dti_fail_no_function(name);
+    DTI_TRY(dti_function_find(name, &item.function));
+    item.arguments = NULL;
+    item.remote = NULL;
+    item.attempts = 0;
     if (dti_all_retired(c))
         return fail_retired(c);
     if (arguments != NULL)

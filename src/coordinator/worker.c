@@ -10,6 +10,7 @@
 #include "values/values.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* -- waiting for a function -- */
 
@@ -91,8 +92,8 @@ static ditto_status run(struct dti_function_worker *w, const struct dti_schedule
     ditto_value *arguments = NULL, *returned = NULL;
     if (item->arguments != NULL)
         DTI_TRY(dti_copied_value(w->strategy, item->arguments, true, &arguments));
-    struct dti_run_call request = { .function = item->function->call,
-                                    .argument = item->function->user,
+    struct dti_run_call request = { .function = item->function.call,
+                                    .argument = item->function.user,
                                     .values = arguments,
                                     .returns = true,
                                     .wanted = item->remote != NULL };
@@ -106,12 +107,27 @@ static ditto_status run(struct dti_function_worker *w, const struct dti_schedule
     return status;
 }
 
+/* Stores the words of the name that differ from those of the function before. */
+static void set_name(struct dti_function_worker *w, const char *name)
+{
+    size_t length = 8;
+    for (uint32_t i = 0; length == 8; i++, name += 8) { /* the last word has fewer than 8 characters */
+        uint64_t word = 0;
+        length = strnlen(name, 8);
+        memcpy(&word, name, length);
+        /* release: N0, pairs with N1 in observe_workers.c. */
+        if (atomic_load_explicit(&w->name[i], memory_order_relaxed) != word)
+            atomic_store_explicit(&w->name[i], word, memory_order_release);
+    }
+}
+
 /* From here on the worker is retired if the function takes too long. */
 static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
     item->attempts++;
-    w->current = *item;
+    dti_scheduled_copy(&w->current, item);
+    set_name(w, item->function.name);
     /* The worker's own references, which it keeps if the function is taken away. */
     dti_copied_keep(item->arguments);
     dti_remote_keep(item->remote);
@@ -178,10 +194,8 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     begin(w, item, began);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
-    if (is_executed) {
-        atomic_store_explicit(&w->executes, item->function, memory_order_relaxed); /* for reports */
+    if (is_executed)
         status = run(w, item, &result);
-    }
     if (dti_process_differs(w->coordinator->process))
         return false; /* the function has forked, and this is the child process */
     if (!end(w, item)) {
@@ -192,13 +206,12 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
         status = dti_shared_datasets_end_function(w, status);
         count(&w->functions, 1);
         count(&w->busy_ns, dti_now_ns() - began);
-        atomic_store_explicit(&w->executes, NULL, memory_order_relaxed);
     }
     begin_idle(w, dti_now_ns());
     if (!is_cancelled) {
         /* Hands the results over, or records that the function has failed. */
         if (status < 0) {
-            (void)dti_where(status, "\"%s\" on worker %u", item->function->name, w->index);
+            (void)dti_where(status, "\"%s\" on worker %u", item->function.name, w->index);
             dti_function_failed(w->coordinator);
         }
         if (item->remote != NULL)

@@ -363,6 +363,44 @@ static void rule_12_3_names(void **state)
     end(c, strategy);
 }
 
+static ditto_status add_to(ditto_replica *self, void *user)
+{
+    atomic_fetch_add((_Atomic int *)user, 1);
+    return DITTO_OK;
+}
+
+/* A function keeps its data and its name when the name is taken back, and nothing is left of it afterwards. */
+static void rule_12_3_names_that_were_taken_back(void **state)
+{
+    enum { NAMES = 20000 };
+    static _Atomic int executed[NAMES];
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    char name[DITTO_MAX_FUNCTION_NAME_BYTES + 1];
+    long before = 0;
+    for (int i = 0; i < NAMES; i++) {
+        /* Names of all lengths, and the same name with other data. */
+        snprintf(name, sizeof name, "%.*s-%d", i % 50,
+                 "a name that is longer than a cache line of its slot is", i % 3 == 0 ? i : 0);
+        register_as(name, add_to, &executed[i]);
+        assert_ok(ditto_coordinator_schedule(c, name, NULL, NULL, NULL));
+        assert_ok(ditto_function_unregister(name));
+        if (i == NAMES / 10)
+            before = resident_kib();
+    }
+    if (!SANITIZED)
+        assert_true(resident_kib() - before < 512);
+    assert_ok(ditto_coordinator_join(c));
+    for (int i = 0; i < NAMES; i++)
+        assert_int_equal(atomic_load(&executed[i]), 1);
+    register_as(name, fail_always, NULL);
+    assert_ok(ditto_coordinator_schedule(c, name, NULL, NULL, NULL));
+    assert_ok(ditto_function_unregister(name));
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_USER);
+    assert_message(name);
+    end(c, strategy);
+}
+
 static void rule_12_4_positive_statuses_are_returned_with_results(void **state)
 {
     ditto_strategy *strategy = make_workers(2, 1, NULL);
@@ -1148,6 +1186,7 @@ int main(void)
         cmocka_unit_test(rule_12_3_a_full_queue),
         cmocka_unit_test(rule_12_3_the_smallest_queue),
         cmocka_unit_test(rule_12_3_names),
+        cmocka_unit_test(rule_12_3_names_that_were_taken_back),
         cmocka_unit_test(rule_12_4_results_are_tensors),
         cmocka_unit_test(rule_12_4_positive_statuses_are_returned_with_results),
         cmocka_unit_test(rule_12_5_the_first_error_is_returned_once),
