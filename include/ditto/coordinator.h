@@ -39,13 +39,15 @@ DITTO_BEGIN
  *  are cancelled, and those that other workers execute end as usual. The next call of
  *  ditto_coordinator_schedule, ditto_coordinator_join or ditto_coordinator_done waits for this end, returns
  *  the error of the function that failed first, once, and does nothing else. After that the coordinator works
- *  as before.
+ *  as before. ditto_coordinator_done and a call with no_wait do not wait, but say that something has not
+ *  ended, until the error can be returned.
  *
  *  **Lost workers.** A worker is *retired* if its function takes longer than run_timeout_ms of the strategy
  *  (ditto/strategy.h). Its function goes back to the queue, and another worker executes it again from its
  *  beginning. A scheduled function is therefore executed at least once, and perhaps more often: updates that
  *  the first execution has pushed stay, and the second one pushes its own. A retired worker gets no further
- *  functions. If its function returns after all, the results are discarded.
+ *  functions. If its function returns after all, the results are discarded. Calls that wait or poll notice
+ *  that a function is late, and so do workers that have nothing to do.
  *  @{ */
 
 /** The queue and the workers of a strategy. */
@@ -140,7 +142,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_create(ditto_strategy *
                                                                 ditto_coordinator **out);
 
 /** Cancels the functions in the queue, waits for those that workers execute, and ends the threads of the
- *  workers. The per-worker values and iterators of the coordinator are freed with it. Handles of results stay
+ *  workers. The per-worker values and iterators that still exist are freed with it. Handles of results stay
  *  valid.
  *
  *  @param coordinator  the coordinator; NULL is allowed
@@ -149,7 +151,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_create(ditto_strategy *
  *  @retval DITTO_ERR_CONTEXT   called in a scheduled function or in a run; nothing was done
  *  @retval DITTO_ERR_BUSY      another thread is in a call on the coordinator; nothing was done
  *  @retval DITTO_ERR_POISONED  the coordinator is destroyed, but a worker is still in a function that took
- *                              longer than run_timeout_ms. Its thread and the memory that it uses are not
+ *                              longer than run_timeout_ms, or timeout_ms of the strategy in this call. The
+ *                              message names the worker. Its thread and the memory that it uses are not
  *                              freed
  *  @par Cost
  *  Waits for the functions that are being executed, and joins the threads. */
@@ -159,7 +162,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_destroy(ditto_coordinat
 typedef struct ditto_schedule_options {
     size_t struct_size; /**< set by DITTO_SCHEDULE_OPTIONS_INIT */
 
-    /** If not 0, and the queue is full, the call returns DITTO_PENDING and does not wait. */
+    /** If not 0, the call never waits. It returns DITTO_PENDING if the queue is full, or if a function has
+     *  failed and others have not ended. */
     int no_wait;
 } ditto_schedule_options;
 
@@ -177,7 +181,7 @@ typedef struct ditto_schedule_options {
  *  @param out          [out] the result, which ditto_remote_fetch waits for. If it is NULL, results of the
  *                      function are discarded
  *  @return DITTO_OK, the error of a function that failed before, or one of:
- *  @retval DITTO_PENDING        the queue is full, and no_wait is set; nothing was scheduled
+ *  @retval DITTO_PENDING        no_wait is set, and the call would have to wait; nothing was scheduled
  *  @retval DITTO_ERR_NOT_FOUND  no function of this name is registered
  *  @retval DITTO_ERR_INVALID    an argument is a variable, slices, or has a component for each replica
  *  @retval DITTO_ERR_CONTEXT    an argument is of another strategy; called in a scheduled function
@@ -207,8 +211,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_schedule(ditto_coordina
  *  Reads a counter of each worker, and waits. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_join(ditto_coordinator *coordinator);
 
-/** Says whether the queue is empty and no worker executes a function, without waiting for it. An error of a
- *  function is returned after a wait, as the description of the group says.
+/** Says whether the queue is empty and no worker executes a function, without waiting for it. The error of a
+ *  function is returned when this is so. Before that, *done is 0.
  *
  *  @param coordinator  the coordinator
  *  @param done         [out] 1 if everything has ended, otherwise 0
@@ -257,7 +261,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_remote_fetch(ditto_remote *remote, 
  *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_remote_test(ditto_remote *remote, int *done);
 
-/** Cancels a scheduled function that no worker has begun.
+/** Cancels a scheduled function that no worker has begun. Threads that wait for its result are woken.
  *
  *  @param remote  the result of ditto_coordinator_schedule
  *  @retval DITTO_OK        the function will not be executed, and ditto_remote_fetch returns
@@ -380,7 +384,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_stats(const ditto_coord
  *  @retval DITTO_ERR_USER       the function returned a positive status
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a value
  *  @par Ownership
- *  It belongs to the coordinator, and is freed with it.
+ *  The caller may give it to ditto_per_worker_destroy. Otherwise it is freed with the coordinator.
  *  @par Cost
  *  One call of the function and one copy for each worker. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_values_from_function(ditto_coordinator *coordinator,
@@ -389,7 +393,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_values_from_function(di
                                                                               ditto_per_worker **out);
 
 /** Makes an iterator for each worker. Each worker makes its own, on its own thread, before it begins the next
- *  function. If a worker cannot make it, this counts as a function that failed.
+ *  function. The time that this takes is not time of the function. If run_timeout_ms is set, a worker that
+ *  needs longer than timeout_ms of the strategy (or than run_timeout_ms, if that is longer) is retired. If a
+ *  worker cannot make it, ditto_worker_iterator returns the error to the functions that ask for it, and the
+ *  worker tries again before the function after them. Other functions are not affected.
  *
  *  Shuffles and maps whose seed is 0 have another order and other random numbers on each worker, the same in
  *  every run. For the same ones on all workers give a seed.
@@ -411,19 +418,32 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_values_from_function(di
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory
  *  @par Ownership
- *  It belongs to the coordinator, and is freed with it.
+ *  The caller may give it to ditto_per_worker_destroy. Otherwise it is freed with the coordinator.
  *  @par Cost
  *  That of ditto_strategy_iterate_from_function, on each worker. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_datasets_from_function(
     ditto_coordinator *coordinator, ditto_dataset_fn function, void *user, const ditto_input_options *options,
     ditto_per_worker **out);
 
+/** Destroys the values or iterators of all workers. Functions that use them must not be scheduled during the
+ *  call, nor later. It is called before the coordinator is destroyed.
+ *
+ *  @param per_worker  the values or iterators; NULL is allowed
+ *  @retval DITTO_OK           they are destroyed. In a child process after fork their memory stays until the
+ *                             child ends
+ *  @retval DITTO_ERR_BUSY     functions are in the queue or being executed, also late ones; or another thread
+ *                             is in a call on one of the iterators. Nothing is lost: call it again later
+ *  @retval DITTO_ERR_CONTEXT  called in a scheduled function or in a run; nothing was done
+ *  @par Cost
+ *  Waits for the producers of the iterators, and frees the memory. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_per_worker_destroy(ditto_per_worker *per_worker);
+
 /** Returns the worker's own value. It is called in a scheduled function, on the replica's thread.
  *
  *  @param self        the calling replica
  *  @param per_worker  from ditto_coordinator_values_from_function
  *  @param out         [out] the value, which may be written. The replicas of a worker share it
- *  @retval DITTO_OK           out is set
+ *  @return DITTO_OK, the error of a value that the worker could not make, or one of:
  *  @retval DITTO_ERR_INVALID  a pointer is NULL; per_worker has iterators
  *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica; this is no function of per_worker's
  *                             coordinator */
@@ -436,7 +456,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_worker_value(ditto_replica *self, d
  *  @param self        the calling replica
  *  @param per_worker  from ditto_coordinator_datasets_from_function
  *  @param out         [out] the iterator, which belongs to per_worker
- *  @retval DITTO_OK           out is set
+ *  @return DITTO_OK, the error of an iterator that the worker could not make, or one of:
  *  @retval DITTO_ERR_INVALID  a pointer is NULL; per_worker has values
  *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica; this is no function of per_worker's
  *                             coordinator */

@@ -152,6 +152,15 @@ ditto_status ditto_remote_test(ditto_remote *remote, int *done)
     DTI_ENTER();
     DTI_TRY(dti_not_null(remote, "remote"));
     DTI_TRY(dti_not_null(done, "done"));
+    ditto_coordinator *c = remote->coordinator;
+    /* A program that only polls learns of a late worker here. The gate is entered only if there is one, so
+     * that ditto_coordinator_destroy seldom finds this call. If the gate is not open, destroy looks itself.
+     * */
+    if (!dti_remote_is_final(remote) && !dti_process_differs(c->process) && dti_is_any_late(c) &&
+        dti_gate_try(&c->gate)) {
+        dti_retire_late(c);
+        dti_gate_leave(&c->gate);
+    }
     *done = dti_remote_is_final(remote);
     return DITTO_OK;
 }
@@ -229,6 +238,16 @@ ditto_status ditto_coordinator_datasets_from_function(ditto_coordinator *coordin
     return dti_per_worker_datasets(coordinator, function, user, &known, out);
 }
 
+ditto_status ditto_per_worker_destroy(ditto_per_worker *per_worker)
+{
+    DTI_ENTER();
+    /* In a child process after fork the memory stays, as that of the coordinator does. */
+    if (per_worker == NULL || dti_process_differs(dti_per_worker_coordinator(per_worker)->process))
+        return DITTO_OK;
+    ENTER_COORDINATOR(dti_per_worker_coordinator(per_worker));
+    return dti_per_worker_destroy(per_worker);
+}
+
 /* -- shared datasets -- */
 
 ditto_status ditto_coordinator_shared_dataset(ditto_coordinator *coordinator, ditto_dataset *dataset,
@@ -295,15 +314,12 @@ static ditto_status find_worker(const struct dti_replica *r, const struct ditto_
 }
 
 static ditto_status find_own(ditto_replica *self, const struct ditto_per_worker *p,
-                             const struct dti_function_worker **out)
+                             struct dti_function_worker **out)
 {
     struct dti_replica *r;
-    struct dti_function_worker *w;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(p, "per_worker"));
-    DTI_TRY(find_worker(r, dti_per_worker_coordinator(p), "per_worker", &w));
-    *out = w;
-    return DITTO_OK;
+    return find_worker(r, dti_per_worker_coordinator(p), "per_worker", out);
 }
 
 ditto_status ditto_shared_dataset_next(ditto_replica *self, ditto_shared_dataset *shared, ditto_batch *out)
@@ -320,16 +336,9 @@ ditto_status ditto_shared_dataset_next(ditto_replica *self, ditto_shared_dataset
     return dti_shared_dataset_next(r, w, shared, out);
 }
 
-static ditto_status fail_not_made(void)
-{
-    return DTI_FAIL(
-        DITTO_ERR_CONTEXT,
-        "per_worker was created after this function had begun: schedule functions that use it later");
-}
-
 ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worker, ditto_tensor *out)
 {
-    const struct dti_function_worker *w;
+    struct dti_function_worker *w;
     DTI_ENTER();
     DTI_TRY(find_own(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
@@ -337,21 +346,21 @@ ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worke
     if (value == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "per_worker has iterators: call ditto_worker_iterator");
     if (value->data == NULL)
-        return fail_not_made();
+        return dti_per_worker_fail(per_worker, w);
     *out = *value;
     return DITTO_OK;
 }
 
 ditto_status ditto_worker_iterator(ditto_replica *self, ditto_per_worker *per_worker, ditto_iterator **out)
 {
-    const struct dti_function_worker *w;
+    struct dti_function_worker *w;
     DTI_ENTER();
     DTI_TRY(find_own(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
     if (dti_per_worker_value_of(per_worker, w) != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "per_worker has values: call ditto_worker_value");
     if (dti_per_worker_iterator_of(per_worker, w) == NULL)
-        return fail_not_made();
+        return dti_per_worker_fail(per_worker, w);
     *out = dti_per_worker_iterator_of(per_worker, w);
     return DITTO_OK;
 }

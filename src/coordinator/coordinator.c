@@ -1,6 +1,7 @@
 /* src/coordinator/coordinator.c - creates and destroys coordinators; see coordinator.h. */
 #include "coordinator/coordinator.h"
 #include "base/errors/status.h"
+#include "base/text/text.h"
 #include "base/waiting/fork.h"
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
@@ -91,6 +92,12 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
     c->timeout_ms = servers->timeout_ms;
     c->began_ns = dti_now_ns();
     c->limit_ns = limit_ms == DITTO_FOREVER ? DTI_NEVER : limit_ms * UINT64_C(1000000);
+    /* Making a dataset has the limit of waiting for input. If functions have no limit, neither has this. */
+    c->making_limit_ns = c->timeout_ms == DITTO_FOREVER || c->limit_ns == DTI_NEVER
+                             ? DTI_NEVER
+                             : c->timeout_ms * UINT64_C(1000000);
+    if (c->making_limit_ns < c->limit_ns)
+        c->making_limit_ns = c->limit_ns;
     atomic_init(&c->references, 1);
     pthread_mutex_init(&c->lock, NULL);
     bool crowded = ditto_strategy_num_replicas(strategy) >= strategy->machine.pus;
@@ -105,24 +112,30 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
     return status;
 }
 
-/* Waits until the thread has left, or its worker is retired. */
-static bool await_end(struct ditto_coordinator *c, struct dti_function_worker *w)
+/* Waits until the thread has left, or its worker is retired. After the deadline it retires a worker that has
+ * a function. */
+static bool await_end(struct ditto_coordinator *c, struct dti_function_worker *w,
+                      struct dti_deadline *deadline)
 {
     /* acquire: pairs with the releases of the worker, and of a thread that retires it. */
     while (!atomic_load_explicit(&w->has_left, memory_order_acquire)) {
         if ((atomic_load_explicit(&w->state, memory_order_acquire) & 3) == DTI_WORKER_RETIRED)
             return false;
         dti_retire_late(c);
+        if (dti_now_ns() >= dti_deadline_at(deadline))
+            dti_retire_at_end(c, w);
         nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
     }
     return true;
 }
 
-/* Ends the threads. A worker that executes a function ends it first. A thread whose worker is retired, and
- * whose function has not returned, is detached. Returns the number of such threads. */
-static uint32_t end_threads(struct ditto_coordinator *c)
+/* Ends the threads. A worker that executes a function ends it first, for which it has timeout_ms. A thread
+ * whose worker is retired, and whose function has not returned, is detached. Returns the number of such
+ * threads, and adds the numbers of their workers to `names`. */
+static uint32_t end_threads(struct ditto_coordinator *c, struct dti_text *names)
 {
     uint32_t lost = 0;
+    struct dti_deadline deadline = { .timeout_ms = c->timeout_ms };
     /* release: pairs with the acquire of the workers. */
     atomic_store_explicit(&c->is_ending, true, memory_order_release);
     dti_wake_all_workers(c);
@@ -130,12 +143,12 @@ static uint32_t end_threads(struct ditto_coordinator *c)
         struct dti_function_worker *w = &c->worker[i];
         if (!w->is_started)
             continue;
-        if (await_end(c, w)) {
+        if (await_end(c, w, &deadline)) {
             pthread_join(w->thread, NULL);
             continue;
         }
         pthread_detach(w->thread);
-        lost++;
+        dti_text_add(names, "%s%u", lost++ != 0 ? ", " : "", w->index);
     }
     return lost;
 }
@@ -191,7 +204,8 @@ static ditto_status begin(struct ditto_coordinator *c)
     if (status == DITTO_OK)
         return DITTO_OK;
     ditto_error kept = *dti_error_get();
-    (void)end_threads(c);
+    char none[1];
+    (void)end_threads(c, &(struct dti_text){ none, sizeof none, 0 });
     dti_error_set(&kept);
     return status;
 }
@@ -232,7 +246,8 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
     if (!dti_gate_shut(&c->gate))
         return DTI_FAIL(DITTO_ERR_BUSY,
                         "another thread is in a call on the coordinator: destroy it after that");
-    uint32_t lost = end_threads(c);
+    char names[100] = "";
+    uint32_t timeout_ms = c->timeout_ms, lost = end_threads(c, &(struct dti_text){ names, sizeof names, 0 });
     dti_cancel_queued(c);
     dti_shared_datasets_detach(c, lost != 0);
     dti_per_worker_free(c, lost != 0);
@@ -248,7 +263,7 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
     if (lost == 0)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_POISONED,
-                    "destroyed, but %u worker%s still in a function that took longer than run_timeout_ms: "
-                    "the memory that it uses is not freed",
-                    lost, lost == 1 ? " is" : "s are");
+                    "destroyed, but %u worker%s still in a function that took longer than run_timeout_ms, or "
+                    "timeout_ms = %u ms more (worker %s): the memory that it uses is not freed",
+                    lost, lost == 1 ? " is" : "s are", timeout_ms, names);
 }

@@ -9,8 +9,9 @@
  * Invariants  I1  A worker that sleeps has its bit in `idle`, and looked at the queue after it set the bit.
  *                 A push that comes later sees the bit, clears it, and wakes the worker. (Both accesses of
  *                 each side are sequentially consistent; function_queue.h.)
- *             I2  The state of a worker is RUNNING from before its function begins until it has ended. A
- *                 worker that is late loses this state to the thread that retires it (compare-and-swap).
+ *             I2  The state of a worker is MAKING or RUNNING from before its function begins until it has
+ *                 ended. A worker that is late loses this state to the thread that retires it
+ *                 (compare-and-swap).
  *                 That thread then owns the function: it puts it back, or finishes it. The worker notices it
  *                 when its function returns, and finishes nothing.
  *             I3  An error is recorded before the function that failed is finished. A call that finds all
@@ -39,7 +40,9 @@ struct dti_bytes;
  * workers to the thread that schedules and back, which would slow short functions down. */
 #define DTI_DEPTH_EVERY 16u
 
-enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED };
+/* A worker with a function first makes the per-worker objects that it lacks. This is not time of the
+ * function. */
+enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED, DTI_WORKER_MAKING };
 
 struct dti_function_worker {
     /* The number of functions that it has finished. Only the worker writes it. */
@@ -60,7 +63,8 @@ struct dti_function_worker {
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t state;
-    _Atomic uint64_t began_at_ns; /* of the function that runs, or ran last (dti_lived_ns) */
+    _Atomic uint64_t
+        began_at_ns; /* of what the state says, or of the function that ran last (dti_lived_ns) */
     struct dti_scheduled current; /* the function that runs; belongs to the owner of the state */
 
     /* What an idle worker polls: somebody has taken its bit out of `idle`. It has a line of its own, so that
@@ -72,8 +76,9 @@ struct dti_function_worker {
     ditto_strategy *strategy;
     struct ditto_coordinator *coordinator;
 
-    /* The newest per-worker object that it has made. Only the worker uses it. */
-    const struct ditto_per_worker *made;
+    /* That of the coordinator when the worker last made what it lacked. 0 if it must try again. Only the
+     * worker's thread and its replicas use it. */
+    _Atomic uint64_t per_worker_serial;
 
     /* The present function has asked for a batch of a shared dataset. */
     _Atomic bool has_taken;
@@ -92,6 +97,7 @@ struct ditto_coordinator {
     uint32_t max_attempts;
     uint32_t timeout_ms;
     uint64_t limit_ns;           /* of a function, or DTI_NEVER */
+    uint64_t making_limit_ns;    /* of what a worker makes before it, or DTI_NEVER */
     _Atomic uint32_t references; /* the program's handle, results, and each thread */
     struct dti_gate gate;
     uint32_t count;                     /* of workers */
@@ -109,13 +115,14 @@ struct ditto_coordinator {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t *idle; /* [count / 64, rounded up] */
 
     alignas(DTI_CACHE_LINE_PAIR) _Atomic bool is_ending;
-    _Atomic bool has_failed;                       /* `error` is to be returned */
-    _Atomic uint32_t retired;                      /* the number of retired workers */
-    _Atomic uint32_t num_returned;                 /* functions that retired workers gave back */
-    _Atomic uint64_t given_up;                     /* functions that no worker finished */
-    _Atomic(struct ditto_per_worker *) per_worker; /* the newest one */
+    _Atomic bool has_failed;            /* `error` is to be returned */
+    _Atomic uint32_t retired;           /* the number of retired workers */
+    _Atomic uint32_t num_returned;      /* functions that retired workers gave back */
+    _Atomic uint64_t given_up;          /* functions that no worker finished */
+    _Atomic uint64_t per_worker_serial; /* how often a per-worker object was added */
 
     pthread_mutex_t lock;                /* of the members from here on */
+    struct ditto_per_worker *per_worker; /* the newest one */
     ditto_error error;                   /* of the function that failed first */
     struct dti_scheduled *returned;      /* [count] a stack */
     struct ditto_shared_dataset *shared; /* the newest one */
@@ -151,13 +158,18 @@ void dti_coordinator_diagnose(const struct ditto_coordinator *c, struct dti_text
 /* Says that schedule has pushed the function with this ticket. */
 void dti_depth_seen(struct ditto_coordinator *c, uint64_t ticket);
 
-/* -- late_workers.c: workers whose function takes too long. Any thread -- */
+/* -- late_workers.c: workers whose function takes too long. Any thread. They do not change the error record
+ * of the calling thread -- */
 /* Retires the workers whose functions are late. */
 void dti_retire_late(struct ditto_coordinator *c);
+/* Retires the worker if it has a function, because destroy has waited for too long. */
+void dti_retire_at_end(struct ditto_coordinator *c, struct dti_function_worker *w);
 /* Takes a function that was given back. */
 bool dti_take_returned(struct ditto_coordinator *c, struct dti_scheduled *item);
 /* Returns when the first function that runs now will be late, or DTI_NEVER. */
 uint64_t dti_next_limit(const struct ditto_coordinator *c);
+/* Says whether dti_retire_late would retire a worker now. */
+bool dti_is_any_late(const struct ditto_coordinator *c);
 
 /* -- end_function.c: how functions end. Any thread -- */
 /* Says that the function of this thread's error record has failed. The first one counts. */
@@ -166,7 +178,8 @@ void dti_function_failed(struct ditto_coordinator *c);
 void dti_scheduled_drop(struct dti_scheduled *item);
 /* Drops a function that no worker executes any more, and counts it as finished. */
 void dti_finish_given_up(struct ditto_coordinator *c, struct dti_scheduled *item);
-/* Cancels and finishes all functions that no worker has begun. */
+/* Cancels and finishes all functions that no worker has begun. The error record of the calling thread
+ * stays. */
 void dti_cancel_queued(struct ditto_coordinator *c);
 /* Wakes an idle worker if there is one. */
 void dti_wake_worker(struct ditto_coordinator *c);
@@ -174,6 +187,10 @@ void dti_wake_all_workers(struct ditto_coordinator *c);
 /* True if all functions that were pushed have been finished. */
 bool dti_all_finished(const struct ditto_coordinator *c);
 uint64_t dti_finished(const struct ditto_coordinator *c);
+static inline bool dti_has_function(uint64_t state)
+{
+    return (state & 3) == DTI_WORKER_RUNNING || (state & 3) == DTI_WORKER_MAKING;
+}
 static inline bool dti_all_retired(const struct ditto_coordinator *c)
 {
     return atomic_load_explicit(&c->retired, memory_order_acquire) == c->count;
@@ -191,8 +208,16 @@ ditto_status dti_per_worker_values(struct ditto_coordinator *c, ditto_value_fn f
                                    struct ditto_per_worker **out);
 ditto_status dti_per_worker_datasets(struct ditto_coordinator *c, ditto_dataset_fn function, void *user,
                                      const ditto_input_options *options, struct ditto_per_worker **out);
-/* Makes what the worker does not have yet. Called on the thread of the worker, outside of functions. */
-ditto_status dti_per_worker_make(struct dti_function_worker *w);
+/* Returns BUSY if functions are in the queue or being executed. */
+ditto_status dti_per_worker_destroy(struct ditto_per_worker *p);
+/* Says whether the worker must make something before its next function. Called on the thread of the worker,
+ * as the next one. */
+bool dti_per_worker_lacks(const struct dti_function_worker *w);
+/* Makes what the worker does not have yet. Outside of functions. What cannot be made is an error of the
+ * functions that ask for it. */
+void dti_per_worker_make(struct dti_function_worker *w);
+/* Says why the worker does not have its own. Called on the thread of a replica of the worker. */
+ditto_status dti_per_worker_fail(const struct ditto_per_worker *p, struct dti_function_worker *w);
 /* Frees all per-worker objects. If `lost` is true, a worker may still use them, and nothing is freed. */
 void dti_per_worker_free(struct ditto_coordinator *c, bool lost);
 const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p,

@@ -52,10 +52,12 @@ void dti_cancel_queued(struct ditto_coordinator *c)
     while (dti_take_returned(c, &item) || dti_function_queue_pop(&c->queue, &item)) {
         /* One that was begun before cannot be cancelled any more. Its worker was lost. */
         if (item.remote != NULL && !dti_remote_cancel(item.remote)) {
+            ditto_error kept = *dti_error_get();
             DTI_FAIL(DITTO_ERR_TIMED_OUT,
                      "the worker of \"%s\" was retired, and no other one could execute it again",
                      item.function.name);
             dti_remote_end(item.remote, DITTO_ERR_TIMED_OUT, NULL);
+            dti_error_set(&kept);
         }
         dti_finish_given_up(c, &item);
     }

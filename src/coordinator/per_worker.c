@@ -1,5 +1,6 @@
 /* src/coordinator/per_worker.c - values and iterators of which each worker has its own. Each worker makes
- * them on its own thread, before its next function. */
+ * them on its own thread, before its next function. If it cannot make one, the functions that ask for it get
+ * the error, and the worker tries again before the function after them. */
 #include "base/errors/status.h"
 #include "base/errors/user_call.h"
 #include "coordinator/coordinator.h"
@@ -16,22 +17,21 @@ struct own {
     ditto_tensor value;       /* data is NULL until the worker has made it */
     void *initial;            /* what its elements begin with */
     ditto_iterator *iterator; /* NULL until the worker has made it */
+
+    /* Why the worker could not make it, when it last tried. */
+    ditto_status status;
+    ditto_error error;
 };
 
 struct ditto_per_worker {
-    struct ditto_per_worker *next; /* an older one */
+    struct ditto_per_worker *next; /* an older one. Guarded by the lock of the coordinator */
+    uint32_t makers;               /* workers that make their own now. Guarded by the same lock */
     struct ditto_coordinator *coordinator;
     ditto_dataset_fn make_dataset; /* NULL for values */
     void *user;
     ditto_input_options options;
     struct own *own; /* [workers] */
 };
-
-static struct ditto_per_worker *newest(const struct ditto_coordinator *c)
-{
-    /* acquire: pairs with the release in add. */
-    return atomic_load_explicit(&c->per_worker, memory_order_acquire);
-}
 
 static void release(struct ditto_per_worker *p, uint32_t workers)
 {
@@ -59,8 +59,11 @@ static ditto_status allocate(struct ditto_coordinator *c, struct ditto_per_worke
 static void add(struct ditto_coordinator *c, struct ditto_per_worker *p)
 {
     pthread_mutex_lock(&c->lock);
-    p->next = newest(c);
-    atomic_store_explicit(&c->per_worker, p, memory_order_release);
+    p->next = c->per_worker;
+    c->per_worker = p;
+    /* relaxed: the lock guards the list, and the queue orders this before functions that are scheduled
+     * later. */
+    atomic_fetch_add_explicit(&c->per_worker_serial, 1, memory_order_relaxed);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -126,8 +129,9 @@ ditto_status dti_per_worker_values(struct ditto_coordinator *c, ditto_value_fn f
 static ditto_status make_value(struct dti_function_worker *w, struct own *own)
 {
     size_t bytes = ditto_tensor_bytes(&own->value);
-    DTI_TRY(dti_replica_alloc(dti_team_replica(w->strategy->base.team, 0), bytes + 1, DTI_CACHE_LINE_PAIR,
-                              &own->value.data));
+    DTI_TRY_OF(dti_replica_alloc(dti_team_replica(w->strategy->base.team, 0), bytes + 1, DTI_CACHE_LINE_PAIR,
+                                 &own->value.data),
+               "the value of worker %u", w->index);
     memcpy(own->value.data, own->initial, bytes);
     return DITTO_OK;
 }
@@ -175,8 +179,9 @@ static ditto_status make_iterator(struct dti_function_worker *w, const struct di
                                   struct own *own)
 {
     struct making making = { p, w };
-    DTI_TRY(DTI_OWN(ditto_strategy_iterate_from_function(w->strategy, make_dataset, &making, &p->options,
-                                                         &own->iterator)));
+    DTI_TRY_OF(DTI_OWN(ditto_strategy_iterate_from_function(w->strategy, make_dataset, &making, &p->options,
+                                                            &own->iterator)),
+               "the dataset of worker %u", w->index);
     /* relaxed: only this worker writes it. */
     atomic_store_explicit(&w->iterators, atomic_load_explicit(&w->iterators, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -185,37 +190,113 @@ static ditto_status make_iterator(struct dti_function_worker *w, const struct di
 
 /* -- for the workers -- */
 
-static ditto_status make_own(struct dti_function_worker *w, const struct ditto_per_worker *p)
+bool dti_per_worker_lacks(const struct dti_function_worker *w)
 {
-    struct own *own = &p->own[w->index];
-    if (p->make_dataset == NULL)
-        return own->value.data == NULL ? make_value(w, own) : DITTO_OK;
-    return own->iterator == NULL ? make_iterator(w, p, own) : DITTO_OK;
+    /* relaxed, both: see add, and dti_per_worker_fail. */
+    return atomic_load_explicit(&w->coordinator->per_worker_serial, memory_order_relaxed) !=
+           atomic_load_explicit(&w->per_worker_serial, memory_order_relaxed);
 }
 
-ditto_status dti_per_worker_make(struct dti_function_worker *w)
+static bool has_own(const struct ditto_per_worker *p, const struct own *own)
 {
-    const struct ditto_per_worker *first = newest(w->coordinator);
-    if (__builtin_expect(first == w->made, 1))
-        return DITTO_OK;
-    for (const struct ditto_per_worker *p = first; p != w->made; p = p->next)
-        DTI_TRY(make_own(w, p));
-    w->made = first;
+    return p->make_dataset == NULL ? own->value.data != NULL : own->iterator != NULL;
+}
+
+/* Returns the first object after `before` that the worker lacks, or NULL. It is not destroyed until the next
+ * call, so making takes place without the lock. */
+static struct ditto_per_worker *next_lacking(struct dti_function_worker *w, struct ditto_per_worker *before)
+{
+    struct ditto_coordinator *c = w->coordinator;
+    pthread_mutex_lock(&c->lock);
+    struct ditto_per_worker *p = before != NULL ? before->next : c->per_worker;
+    while (p != NULL && has_own(p, &p->own[w->index]))
+        p = p->next;
+    if (p != NULL)
+        p->makers++;
+    if (before != NULL)
+        before->makers--;
+    pthread_mutex_unlock(&c->lock);
+    return p;
+}
+
+void dti_per_worker_make(struct dti_function_worker *w)
+{
+    uint64_t serial = atomic_load_explicit(&w->coordinator->per_worker_serial, memory_order_relaxed);
+    for (struct ditto_per_worker *p = next_lacking(w, NULL); p != NULL; p = next_lacking(w, p)) {
+        struct own *own = &p->own[w->index];
+        own->status = p->make_dataset == NULL ? make_value(w, own) : make_iterator(w, p, own);
+        if (own->status != DITTO_OK)
+            own->error = *dti_error_get();
+    }
+    atomic_store_explicit(&w->per_worker_serial, serial, memory_order_relaxed);
+}
+
+/* -- destroying -- */
+
+/* Frees the object, which is in no list. Returns an error if another thread is in a call on an iterator. The
+ * object then keeps what is left. */
+static ditto_status destroy(struct ditto_per_worker *p)
+{
+    struct ditto_coordinator *c = p->coordinator;
+    for (uint32_t i = 0; i < c->workers->count; i++) {
+        struct own *own = &p->own[i];
+        DTI_TRY(DTI_OWN(ditto_iterator_destroy(own->iterator)));
+        own->iterator = NULL;
+        if (p->make_dataset == NULL)
+            dti_replica_free_remote(dti_team_replica(c->worker[i].strategy->base.team, 0), own->value.data);
+    }
+    release(p, c->workers->count);
     return DITTO_OK;
+}
+
+/* A worker that makes its own has a function, or is late. `makers` covers a function that another thread
+ * schedules during this call. */
+ditto_status dti_per_worker_destroy(struct ditto_per_worker *p)
+{
+    struct ditto_coordinator *c = p->coordinator;
+    pthread_mutex_lock(&c->lock);
+    bool is_free = !dti_coordinator_is_in_use(c) && p->makers == 0;
+    struct ditto_per_worker **at = &c->per_worker;
+    while (is_free && *at != p)
+        at = &(*at)->next;
+    if (is_free)
+        *at = p->next;
+    pthread_mutex_unlock(&c->lock);
+    if (!is_free)
+        return DTI_FAIL(DITTO_ERR_BUSY,
+                        "functions are in the queue or being executed, and may use the per-worker object: "
+                        "destroy it after ditto_coordinator_join");
+    ditto_status status = destroy(p);
+    if (status != DITTO_OK)
+        add(c, p);
+    return status;
 }
 
 void dti_per_worker_free(struct ditto_coordinator *c, bool lost)
 {
-    for (struct ditto_per_worker *p = newest(c), *next; p != NULL && !lost; p = next) {
+    ditto_error kept = *dti_error_get();
+    for (struct ditto_per_worker *p = c->per_worker, *next; p != NULL && !lost; p = next) {
         next = p->next;
-        for (uint32_t i = 0; i < c->workers->count; i++) {
-            (void)!ditto_iterator_destroy(p->own[i].iterator);
-            if (p->make_dataset == NULL)
-                dti_replica_free_remote(dti_team_replica(c->worker[i].strategy->base.team, 0),
-                                        p->own[i].value.data);
-        }
-        release(p, c->workers->count);
+        (void)destroy(p);
     }
+    dti_error_set(&kept);
+}
+
+/* -- for the functions -- */
+
+ditto_status dti_per_worker_fail(const struct ditto_per_worker *p, struct dti_function_worker *w)
+{
+    const struct own *own = &p->own[w->index];
+    if (own->status == DITTO_OK)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "per_worker was created after this function had begun: schedule "
+                                           "functions that use it later");
+    ditto_error error = own->error;
+    error.function = dti_public_function;
+    error.replica = dti_error_replica;
+    dti_error_set(&error);
+    /* The worker will look for what it lacks. relaxed: the end of the run orders it before that. */
+    atomic_store_explicit(&w->per_worker_serial, 0, memory_order_relaxed);
+    return own->status;
 }
 
 const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p,

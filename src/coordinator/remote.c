@@ -74,5 +74,8 @@ void dti_remote_end(struct ditto_remote *remote, ditto_status status, struct dti
 
 bool dti_remote_cancel(struct ditto_remote *remote)
 {
-    return change(remote, DTI_REMOTE_QUEUED, DTI_REMOTE_CANCELLED);
+    if (!change(remote, DTI_REMOTE_QUEUED, DTI_REMOTE_CANCELLED))
+        return false;
+    dti_signal_callers(remote->coordinator); /* one may wait for this result */
+    return true;
 }

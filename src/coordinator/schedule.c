@@ -57,8 +57,15 @@ static bool must_act(void *argument)
     return a->condition(a->argument) || is_stranded(a->coordinator);
 }
 
-/* Waits until the condition holds. Returns false if no function has ended for timeout_ms. Meanwhile it
- * retires workers whose functions are late, and if all are retired, cancels what is left. */
+/* Retires workers whose functions are late, and if all are retired, cancels what is left. */
+static void look(struct ditto_coordinator *c)
+{
+    dti_retire_late(c);
+    if (is_stranded(c))
+        dti_cancel_queued(c);
+}
+
+/* Waits until the condition holds. Returns false if no function has ended for timeout_ms. */
 static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void *argument)
 {
     uint32_t waiter = take_waiter(c);
@@ -69,9 +76,7 @@ static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void
     while (!holds && in_time) {
         uint64_t next = dti_next_limit(c);
         (void)wait_until(c, waiter, next < limit ? next : limit, must_act, &awaited);
-        dti_retire_late(c);
-        if (is_stranded(c))
-            dti_cancel_queued(c);
+        look(c);
         holds = condition(argument);
         if (dti_finished(c) != finished) {
             finished = dti_finished(c);
@@ -120,10 +125,15 @@ static bool has_failed(const struct ditto_coordinator *c)
 }
 
 /* Waits until everything that was scheduled has ended, and returns the error of the function that failed
- * first. Returns DITTO_OK if another call has returned it meanwhile. */
-static ditto_status settle(struct ditto_coordinator *c)
+ * first. Returns DITTO_OK if another call has returned it meanwhile. With no_wait it returns DITTO_PENDING if
+ * something has not ended. */
+static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
 {
-    if (!wait_for(c, have_all_finished, c))
+    if (no_wait) {
+        look(c);
+        if (!dti_all_finished(c))
+            return DITTO_PENDING;
+    } else if (!wait_for(c, have_all_finished, c))
         return fail_late(c, "after a function has failed");
     pthread_mutex_lock(&c->lock);
     bool mine = atomic_load_explicit(&c->has_failed, memory_order_relaxed);
@@ -149,13 +159,15 @@ static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled
     uint64_t ticket;
     while (!dti_function_queue_push(&c->queue, item, &ticket)) {
         if (no_wait)
-            return DITTO_PENDING;
-        if (!wait_for(c, is_not_full, c))
+            look(c);
+        else if (!wait_for(c, is_not_full, c))
             return fail_late(c, "the queue is full");
         if (has_failed(c))
-            DTI_TRY(settle(c));
+            DTI_TRY(settle(c, no_wait));
         if (dti_all_retired(c))
             return fail_retired(c);
+        if (no_wait)
+            return DITTO_PENDING;
     }
     dti_wake_worker(c);
     if (ticket % DTI_DEPTH_EVERY == 0)
@@ -168,7 +180,7 @@ ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const d
 {
     struct dti_scheduled item;
     if (has_failed(c))
-        DTI_TRY(settle(c));
+        DTI_TRY(settle(c, no_wait));
     DTI_TRY(dti_function_find(name, &item.function));
     item.arguments = NULL;
     item.remote = NULL;
@@ -197,26 +209,25 @@ ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const d
 ditto_status dti_join(struct ditto_coordinator *c)
 {
     if (has_failed(c))
-        DTI_TRY(settle(c));
+        DTI_TRY(settle(c, false));
     if (!wait_for(c, have_all_finished, c))
         return fail_late(c, "waiting for all functions");
     if (has_failed(c))
-        DTI_TRY(settle(c));
+        DTI_TRY(settle(c, false));
     return dti_all_retired(c) ? fail_retired(c) : DITTO_OK;
 }
 
 ditto_status dti_done(struct ditto_coordinator *c, bool *done)
 {
-    if (has_failed(c))
-        DTI_TRY(settle(c));
-    dti_retire_late(c);
-    if (dti_all_retired(c)) {
-        dti_cancel_queued(c);
-        return has_failed(c) ? settle(c) : fail_retired(c);
-    }
+    look(c);
     *done = dti_all_finished(c);
-    /* A function may have failed and been finished since the first look. */
-    return has_failed(c) ? settle(c) : DITTO_OK;
+    /* After that look, so that it sees the error of each function that is finished (I3). */
+    if (has_failed(c)) {
+        ditto_status status = settle(c, true);
+        *done = status == DITTO_OK;
+        return status == DITTO_PENDING ? DITTO_OK : status;
+    }
+    return dti_all_retired(c) ? fail_retired(c) : DITTO_OK;
 }
 
 static bool is_final(void *argument)

@@ -133,8 +133,27 @@ static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uin
     dti_remote_keep(item->remote);
     end_idle(w, now);
     atomic_store_explicit(&w->began_at_ns, dti_lived_ns(), memory_order_relaxed);
-    /* The next number, with RUNNING. release: pairs with the acquire in dti_retire_late. */
-    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
+    /* The next number, with the state. release: pairs with the acquire in dti_retire_late. */
+    atomic_store_explicit(
+        &w->state, (state | 3) + 1 + (dti_per_worker_lacks(w) ? DTI_WORKER_MAKING : DTI_WORKER_RUNNING),
+        memory_order_release);
+}
+
+/* Makes the objects that the worker lacks. Then the time of the function begins. Returns false if another
+ * thread has retired the worker meanwhile, or in a child process. */
+static bool make_own(struct dti_function_worker *w)
+{
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    if ((state & 3) == DTI_WORKER_RUNNING)
+        return true;
+    dti_per_worker_make(w);
+    atomic_store_explicit(&w->began_at_ns, dti_lived_ns(), memory_order_relaxed);
+    /* release: pairs with the acquire in dti_retire_late, so that a thread that sees RUNNING sees the new
+     * time. One that has seen MAKING fails to retire the worker after this. */
+    return !dti_process_differs(w->coordinator->process) &&
+           atomic_compare_exchange_strong_explicit(&w->state, &state,
+                                                   (state & ~(uint64_t)3) | DTI_WORKER_RUNNING,
+                                                   memory_order_release, memory_order_relaxed);
 }
 
 /* Ends what begin has begun, and drops the worker's own references. Returns false if another thread has
@@ -143,7 +162,7 @@ static bool end(struct dti_function_worker *w, const struct dti_scheduled *item)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
     /* acq_rel: pairs with the thread that retires a worker, for `current`. */
-    bool is_own = (state & 3) == DTI_WORKER_RUNNING &&
+    bool is_own = dti_has_function(state) &&
                   atomic_compare_exchange_strong_explicit(&w->state, &state, state & ~(uint64_t)3,
                                                           memory_order_acq_rel, memory_order_relaxed);
     dti_copied_drop(item->arguments);
@@ -159,7 +178,8 @@ static void count(_Atomic uint64_t *counter, uint64_t more)
 }
 
 /* Makes the objects that the worker lacks, and says that the result is RUNNING. Returns DITTO_ERR_CANCELLED
- * if the function must not be executed, because another one has failed, or because it was cancelled. */
+ * if the function must not be executed, because another one has failed, because it was cancelled, or because
+ * the worker was retired. */
 static ditto_status prepare_function(struct dti_function_worker *w, const struct dti_scheduled *item)
 {
     struct ditto_coordinator *c = w->coordinator;
@@ -172,13 +192,9 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
     }
     if (is_first && item->remote != NULL && dti_remote_is_final(item->remote))
         return DITTO_ERR_CANCELLED;
-    ditto_status status = dti_per_worker_make(w);
-    /* The coordinator gets the error of what cannot be made. The caller of fetch is told to try again. */
-    if (status != DITTO_OK && is_first && item->remote != NULL)
-        (void)dti_remote_cancel(item->remote);
-    if (status == DITTO_OK && item->remote != NULL && !dti_remote_begin(item->remote))
+    if (!make_own(w) || (item->remote != NULL && !dti_remote_begin(item->remote)))
         return DITTO_ERR_CANCELLED;
-    return status;
+    return DITTO_OK;
 }
 
 /* Returns false if the worker is retired, or if this is a child process. */
@@ -190,8 +206,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
      * (dti_workers_take_turns). */
     struct dti_team *team = dti_team_of(w->strategy);
     dti_team_give_turn(team, dti_team_take_turn(team));
-    uint64_t began = dti_now_ns();
-    begin(w, item, began);
+    begin(w, item, dti_now_ns());
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed)
@@ -205,7 +220,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     if (is_executed) {
         status = dti_shared_datasets_end_function(w, status);
         count(&w->functions, 1);
-        count(&w->busy_ns, dti_now_ns() - began);
+        count(&w->busy_ns, dti_lived_ns() - atomic_load_explicit(&w->began_at_ns, memory_order_relaxed));
     }
     begin_idle(w, dti_now_ns());
     if (!is_cancelled) {

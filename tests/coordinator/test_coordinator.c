@@ -925,8 +925,6 @@ static ditto_status rows_of_worker(const ditto_input_context *context, void *use
     int64_t first = 1000 * (int64_t)context->pipeline;
     if (context->num_pipelines != 3 || context->num_replicas != 3)
         return DITTO_ERR_USER;
-    if (*(int *)user == 0)
-        return DITTO_ERR_IO;
     DITTO_TRY(ditto_dataset_from_range(first, first + 1000, 1, &rows));
     ditto_status status = ditto_dataset_batch(rows, 2, 0, out);
     (void)!ditto_dataset_destroy(rows);
@@ -950,14 +948,13 @@ static ditto_status next_row(ditto_replica *self, void *user)
 
 static void rule_12_9_datasets_of_workers(void **state)
 {
-    static int works = 1;
     ditto_strategy *strategy = make_workers(3, 1, NULL);
     ditto_coordinator *c = make_coordinator(strategy, 0);
     register_as("next_row", next_row, NULL);
-    assert_status(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works,
+    assert_status(ditto_coordinator_datasets_from_function(c, rows_of_worker, NULL,
                                                            &OPTIONS(input, .num_pipelines = 3), &datasets),
                   DITTO_ERR_INVALID);
-    assert_ok(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works, NULL, &datasets));
+    assert_ok(ditto_coordinator_datasets_from_function(c, rows_of_worker, NULL, NULL, &datasets));
     double next[3] = { 0, 1000, 2000 };
     for (int i = 0; i < 60; i++) {
         ditto_remote *remote = schedule(c, "next_row", NULL);
@@ -967,20 +964,6 @@ static void rule_12_9_datasets_of_workers(void **state)
         next[worker] += 2;
         assert_ok(ditto_remote_destroy(remote));
     }
-    /* A dataset that cannot be made is an error of a function. */
-    ditto_per_worker *more;
-    ditto_value *value;
-    works = 0;
-    assert_ok(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works, NULL, &more));
-    ditto_remote *cancelled = schedule(c, "next_row", NULL);
-    assert_status(ditto_coordinator_join(c), DITTO_ERR_IO);
-    assert_message("worker ");
-    assert_status(ditto_remote_fetch(cancelled, &value), DITTO_ERR_CANCELLED);
-    works = 1; /* the next function makes it after all */
-    ditto_remote *after = schedule(c, "next_row", NULL);
-    assert_true(number_of(after) >= 0);
-    assert_ok(ditto_remote_destroy(cancelled));
-    assert_ok(ditto_remote_destroy(after));
     end(c, strategy);
 }
 
