@@ -3,8 +3,9 @@
  *
  * A caller pushes three functions into a ring of two slots, and two workers pop and execute them. A worker
  * that finds nothing says that it is idle, looks again, and sleeps. A push wakes one idle worker. The second
- * function fails. One worker may be retired while it executes a function, which goes back and is executed by
- * the other one. The caller waits until the counts of finished functions reach the number of pushes.
+ * function fails. Before its function, a worker may make what it lacks. One worker may be retired while it
+ * does this or executes the function, which goes back and is executed by the other one. The caller waits
+ * until the counts of finished functions reach the number of pushes.
  *
  * Claims   Every function is executed, and finished exactly once. The caller sees the error. Everyone ends.
  * Mutants  LATE_IDLE      A worker looks at the queue before it says that it is idle.
@@ -12,7 +13,8 @@
  *          NO_FREE_LOOK   A push does not look whether its slot is free.
  *          EARLY_FINISH   A function is counted as finished before its error is recorded.
  *          PUSHES_FIRST   The caller reads the number of pushes before the counts. It pushes in two threads.
- *          PLAIN_RETIRE   A worker that was retired finishes its function too. */
+ *          PLAIN_RETIRE   A worker that was retired finishes its function too.
+ *          PLAIN_BEGIN    A worker that was retired while it made what it lacked executes its function. */
 #define FUNCTIONS 3
 #define SLOTS 2
 #define WORKERS 2
@@ -20,6 +22,7 @@
 #define FREE 0
 #define RUNNING 1
 #define RETIRED 2
+#define MAKING 3
 
 byte sequence[SLOTS], item[SLOTS], tail, head;
 byte finished[WORKERS], state[WORKERS], current[WORKERS];
@@ -70,7 +73,8 @@ active proctype caller() {
     od;
     do
     :: atomic { /* at most one worker is retired */
-            !has_retired && state[0] == RUNNING -> has_retired = true; state[0] = RETIRED };
+            !has_retired && (state[0] == RUNNING || state[0] == MAKING) ->
+            has_retired = true; state[0] = RETIRED };
         returned = current[0];
         wake_one()
     :: true ->
@@ -151,7 +155,18 @@ active [WORKERS] proctype worker() {
         if
         :: f != NONE ->
             current[me] = f;
-            state[me] = RUNNING;
+            if
+            :: state[me] = RUNNING
+            :: state[me] = MAKING;
+#ifdef PLAIN_BEGIN
+                state[me] = RUNNING
+#else
+                if
+                :: atomic { state[me] == MAKING -> state[me] = RUNNING }
+                :: state[me] == RETIRED -> break
+                fi
+#endif
+            fi;
             executed[f]++;
 #ifdef EARLY_FINISH
             ended[f]++;
