@@ -122,6 +122,14 @@ typedef struct ditto_files {
     uint32_t flags;           /**< DITTO_FILES_GLOB or 0 */
 } ditto_files;
 
+/** How files are compressed. A compressed file is read by one thread, one row after another, and each row is
+ *  kept in memory until its batch has been taken. When an iterator is restored, the file in which it was is
+ *  read again from its start. */
+typedef enum ditto_compression {
+    DITTO_COMPRESSION_DEFAULT = 0, /**< files are not compressed */
+    DITTO_COMPRESSION_GZIP = 1,    /**< each file as a whole is a gzip file */
+} ditto_compression;
+
 /** Options of ditto_dataset_from_text. A field that is 0 has its default. */
 typedef struct ditto_text_options {
     size_t struct_size; /**< set by DITTO_TEXT_OPTIONS_INIT */
@@ -130,6 +138,8 @@ typedef struct ditto_text_options {
     uint64_t max_bytes;
 
     uint64_t skip_lines; /**< lines to skip at the start of each file */
+
+    ditto_compression compression; /**< how the files are compressed */
 } ditto_text_options;
 
 /** Initial value of ditto_text_options. */
@@ -138,23 +148,28 @@ typedef struct ditto_text_options {
 /** Makes a dataset of the lines of text files, including empty lines, without their ends ("\n" or "\r\n").
  *
  *  A row has two components: u8 [max_bytes], the bytes of the line followed by zeros, and an i64 scalar, the
- *  number of bytes of the line. The bytes are not interpreted, so any encoding and NUL bytes are allowed.
- *  Only a byte order mark of UTF-8 at the start of a file is skipped.
+ *  number of bytes of the line. The bytes are not interpreted, so any encoding with the line ends of ASCII,
+ *  and NUL bytes, are allowed. Only a byte order mark of UTF-8 at the start of a file is skipped. A file that
+ *  begins as UTF-16 text, an archive or a compressed file does is refused (DITTO_ERR_CORRUPT).
  *
  *  @param files    the files
  *  @param options  the options, or NULL for the defaults
  *  @param out      [out] the dataset
  *  @return DITTO_OK, an error that all sources of files have, or one of:
- *  @retval DITTO_ERR_RANGE    options->max_bytes is above 2^30
- *  @retval DITTO_ERR_CORRUPT  the first line, or one that is skipped before it, has more than max_bytes and
- *                             more than 16 MiB
+ *  @retval DITTO_ERR_RANGE        options->max_bytes is above 2^30, or options->compression is not a value of
+ *                                 its enum
+ *  @retval DITTO_ERR_CORRUPT      the first line, or one that is skipped before it, has more than max_bytes
+ *                                 and more than 16 MiB, or the first file is not text, or is compressed and
+ *                                 its first row cannot be read
+ *  @retval DITTO_ERR_UNSUPPORTED  the files are compressed, and the library was built without zlib
  *  @par Cost
  *  Every file is opened once, and read up to its first row. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_text(const ditto_files *files,
                                                                const ditto_text_options *options,
                                                                ditto_dataset **out);
 
-/** What an empty field of a CSV file means. */
+/** What a field of numbers of a CSV file means that has no value. It is empty or has only spaces and tabs, or
+ *  is nan, NaN or NA. */
 typedef enum ditto_csv_missing {
     DITTO_CSV_MISSING_DEFAULT = 0, /**< the same as DITTO_CSV_MISSING_ERROR */
     DITTO_CSV_MISSING_ERROR = 1,   /**< the field is DITTO_ERR_CORRUPT */
@@ -169,18 +184,18 @@ typedef struct ditto_csv_component {
      *  has one column. */
     uint32_t num_columns;
 
-    /** Dtype of numbers: f32, f64, any integer, or bool. A field of a bool is 0, 1, true or false. */
+    /** Dtype of numbers: f32, f64, any integer, or bool. A field of a bool is 0, 1, true, True, TRUE, false,
+     *  False or FALSE. */
     ditto_dtype dtype;
 
     /** If this is not 0, the column is text. The component is then u8 [text_bytes], the text followed by
      *  zeros. A text that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. `dtype` must be DITTO_U8. */
     uint32_t text_bytes;
 
-    /** What a field of numbers means that is empty or has only spaces and tabs. A text may always be
-     *  empty. */
+    /** What a field of numbers means that has no value. A text may always be empty. */
     ditto_csv_missing missing;
 
-    /** The number for empty fields. The dtype must be able to represent it. An f32 is rounded. */
+    /** The number for fields without a value. The dtype must be able to represent it. An f32 is rounded. */
     double missing_value;
 } ditto_csv_component;
 
@@ -194,6 +209,8 @@ typedef struct ditto_csv_options {
     uint32_t skip_lines; /**< lines to skip at the start of each file */
     char delimiter;      /**< the separator of fields. 0 means a comma */
     int no_quotes;       /**< 1: a quote is an ordinary character */
+
+    ditto_compression compression; /**< how the files are compressed */
 } ditto_csv_options;
 
 /** Initial value of ditto_csv_options. */
@@ -204,15 +221,17 @@ typedef struct ditto_csv_options {
  *  A field may be in double quotes, and then may contain delimiters, line ends, and quotes, which are
  *  doubled. Beyond the RFC, lines may end with "\n" alone, and spaces and tabs around a number are allowed.
  *  Blank lines are skipped, and so is a byte order mark of UTF-8 at the start of a file. A row has at most
- *  16 MiB.
+ *  16 MiB. A file that begins as UTF-16 text, an archive or a compressed file does is refused.
  *
- *  An integer is [+-] digits. A number of f32 or f64 is [+-] digits [. digits] [e [+-] digits], where the
- *  digits on one side of the point may be missing. It has at most 399 characters. The locale has no effect.
- *  An f32 is rounded from the nearest f64.
+ *  A number is [+-] digits [. digits] [e [+-] digits], where the digits on one side of the point may be
+ *  missing. It has at most 399 characters. The locale has no effect. An f32 is rounded from the nearest f64.
+ *  An integer may be written with a point or an exponent if it is whole and has at most 19 digits, as in 31.0
+ *  and 1e+05.
  *
  *  These are DITTO_ERR_CORRUPT: a row that is too long, or has too few or too many fields, a quote that is
  *  not closed or in the middle of a field, text after a closing quote, a field that is not a number, a number
- *  outside the range of its dtype, nan, and inf. The message names the file, the line and, unless the row is
+ *  outside the range of its dtype, a missing value unless ditto_csv_component.missing allows it, and inf. The
+ *  message names the file, the line and, unless the row is
  *  too long, the column, both counted from 1.
  *
  *  @param files           the files
@@ -226,9 +245,13 @@ typedef struct ditto_csv_options {
  *      - There are more than 1000000 columns.
  *      - The delimiter can be part of a number, is a quote, or ends lines.
  *      - The dtype of a component cannot represent its missing_value.
- *  @retval DITTO_ERR_RANGE        ditto_csv_component.missing is not a value of its enum
- *  @retval DITTO_ERR_UNSUPPORTED  a component has a dtype that ditto_csv_component does not allow
- *  @retval DITTO_ERR_CORRUPT      the first row, or a line that is skipped before it, has more than 16 MiB
+ *  @retval DITTO_ERR_RANGE        ditto_csv_component.missing or options->compression is not a value of its
+ *                                 enum
+ *  @retval DITTO_ERR_UNSUPPORTED  a component has a dtype that ditto_csv_component does not allow, or the
+ *                                 files are compressed, and the library was built without zlib
+ *  @retval DITTO_ERR_CORRUPT      the first row, or a line that is skipped before it, has more than 16 MiB,
+ *                                 or the first file is not text, or is compressed and its first row cannot
+ *                                 be read
  *  @par Cost
  *  Every file is opened once, and read up to its first row. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files *files,
@@ -236,12 +259,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files 
                                                               uint32_t num_components,
                                                               const ditto_csv_options *options,
                                                               ditto_dataset **out);
-
-/** How files are compressed. */
-typedef enum ditto_compression {
-    DITTO_COMPRESSION_DEFAULT = 0, /**< files are not compressed */
-    DITTO_COMPRESSION_GZIP = 1,    /**< each file as a whole is a gzip file */
-} ditto_compression;
 
 /** Options of ditto_dataset_from_tfrecord. A field that is 0 has its default. */
 typedef struct ditto_tfrecord_options {
@@ -264,9 +281,6 @@ typedef struct ditto_tfrecord_options {
  *  A record is [length u64][masked CRC32C of the length u32][data][masked CRC32C of the data u32], little
  *  endian. A row has two components: u8 [max_bytes], the data followed by zeros, and an i64 scalar, the
  *  length of the data.
- *
- *  Compressed files are read by one thread, one row after another, and each row is kept in memory until its
- *  batch has been taken. When an iterator is restored, the file in which it was is read again from its start.
  *
  *  @param files    the files
  *  @param options  the options, or NULL for the defaults
@@ -331,7 +345,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_file
 
 /** Makes a dataset of arrays in .npy files of either byte order (NumPy's formats 1.0, 2.0 and 3.0). The rows
  *  are those that ditto_dataset_from_arrays makes of the arrays, but elements of a bool array that are not 0
- *  become 1.
+ *  become 1. The element types bfloat16 and V2, as which NumPy writes the bfloat16 of ml_dtypes, are bf16.
  *
  *  @param names           array of `num_components` file names
  *  @param num_components  number of components of a row
@@ -342,8 +356,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_file
  *  @retval DITTO_ERR_CORRUPT      a file is not a .npy file, its header is wrong, or it is shorter than its
  *                                 array
  *  @retval DITTO_ERR_UNSUPPORTED  ditto does not have the element type, a rank is above DITTO_MAX_RANK, an
- *                                 array with more than one dimension is in Fortran order, or the format has
- *                                 another version
+ *                                 array with more than one dimension that is not 1 is in Fortran order, or
+ *                                 the format has another version
  *  @retval DITTO_ERR_SHAPE        the first dimensions differ
  *  @retval DITTO_ERR_INVALID      an array has rank 0 or no rows, or a name is NULL or empty
  *  @par Cost

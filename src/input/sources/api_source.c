@@ -24,6 +24,14 @@ static ditto_status check_files(const ditto_files *files, ditto_dataset *const *
     return DITTO_OK;
 }
 
+static ditto_status check_compression(ditto_compression compression)
+{
+    if ((unsigned)compression > DITTO_COMPRESSION_GZIP)
+        return DTI_FAIL(DITTO_ERR_RANGE, "options->compression = %d is not a value of its enum",
+                        (int)compression);
+    return DITTO_OK;
+}
+
 ditto_status ditto_dataset_from_range(int64_t start, int64_t stop, int64_t step, ditto_dataset **out)
 {
     DTI_ENTER();
@@ -59,6 +67,7 @@ ditto_status ditto_dataset_from_text(const ditto_files *files, const ditto_text_
     DTI_ENTER();
     DTI_TRY(check_files(files, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_text_options"));
+    DTI_TRY(check_compression(known.compression));
     return dti_text_create(files, &known, out);
 }
 
@@ -71,6 +80,7 @@ ditto_status ditto_dataset_from_csv(const ditto_files *files, const ditto_csv_co
     DTI_TRY(check_files(files, out));
     DTI_TRY(check_components(components, num_components, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_csv_options"));
+    DTI_TRY(check_compression(known.compression));
     return dti_csv_create(files, components, num_components, &known, out);
 }
 
@@ -81,9 +91,7 @@ ditto_status ditto_dataset_from_tfrecord(const ditto_files *files, const ditto_t
     DTI_ENTER();
     DTI_TRY(check_files(files, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_tfrecord_options"));
-    if ((unsigned)known.compression > DITTO_COMPRESSION_GZIP)
-        return DTI_FAIL(DITTO_ERR_RANGE, "compression = %d is not a value of its enum",
-                        (int)known.compression);
+    DTI_TRY(check_compression(known.compression));
     return dti_tfrecord_create(files, &known, out);
 }
 

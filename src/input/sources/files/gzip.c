@@ -2,6 +2,7 @@
 #include "input/sources/files/gzip.h"
 #include "base/errors/status.h"
 #include "input/dataset.h"
+#include "input/sources/files/signature.h"
 
 #ifdef DTI_HAVE_ZLIB
 #include <stdlib.h>
@@ -115,6 +116,12 @@ static ditto_status unpack(struct dti_gzip *g)
         return DITTO_OK; /* Z_BUF_ERROR means that it needs the next piece */
     if (result == Z_MEM_ERROR)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
+    if (g->stream.total_in <= 2 && !after_member) { /* zlib has not even accepted the first two bytes */
+        const char *format = dti_signature_of_file(g->files, g->file);
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: there is no gzip stream at offset 0%s%s",
+                        g->files->file[g->file].name, format != NULL ? ": the file is " : "",
+                        format != NULL ? format : "");
+    }
     return fail(g, DITTO_ERR_CORRUPT,
                 after_member ? "the data after the gzip stream is not another gzip stream,"
                              : "the gzip stream is damaged");

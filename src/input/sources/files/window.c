@@ -1,4 +1,4 @@
-/* src/input/sources/files/window.c - reads files from front to back. */
+/* src/input/sources/files/window.c - reads files, or their unpacked contents, from front to back. */
 #include "input/sources/files/window.h"
 #include "base/errors/status.h"
 
@@ -13,12 +13,17 @@ static void move_to(struct dti_window *w, uint32_t file, uint64_t at)
     w->at = at;
     w->used = w->filled = 0;
     w->end = false;
+    if (w->gzip != NULL && file < w->files->count)
+        dti_gzip_start(w->gzip, file);
 }
 
-ditto_status dti_window_open(struct dti_window *w, struct dti_files *files, const struct dti_pass *pass)
+ditto_status dti_window_open(struct dti_window *w, struct dti_files *files, bool packed,
+                             const struct dti_pass *pass)
 {
     w->files = files;
     w->pass = *pass;
+    if (packed)
+        DTI_TRY(dti_gzip_open(files, pass->closing, &w->gzip));
     w->buffer = aligned_alloc(ALIGNMENT, ALIGNMENT);
     if (w->buffer == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read files");
@@ -31,6 +36,8 @@ void dti_window_close(struct dti_window *w)
 {
     free(w->buffer);
     w->buffer = NULL;
+    dti_gzip_close(w->gzip);
+    w->gzip = NULL;
 }
 
 void dti_window_next_file(struct dti_window *w)
@@ -63,6 +70,14 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
 
 static ditto_status read_more(struct dti_window *w)
 {
+    if (w->gzip != NULL) {
+        size_t got;
+        DTI_TRY(ensure_capacity(w, DTI_WINDOW_BYTES));
+        DTI_TRY(dti_gzip_read(w->gzip, w->buffer + w->filled, DTI_WINDOW_BYTES, &got));
+        w->filled += got;
+        w->end = got < DTI_WINDOW_BYTES;
+        return DITTO_OK;
+    }
     uint64_t from = w->at + (w->filled - w->used), known = w->files->file[w->file].bytes;
     /* The read ends at a multiple of DTI_WINDOW_BYTES, or one byte after the known end of the file, so that
      * one read also finds the end, but it has at least ALIGNMENT bytes unless it would pass such a
@@ -89,7 +104,7 @@ ditto_status dti_window_need(struct dti_window *w, size_t bytes, const char **da
     *data = w->buffer + w->used;
     *length = w->filled - w->used;
     uint64_t end = w->at + *length;
-    if (*length < bytes && end < w->files->file[w->file].bytes)
+    if (*length < bytes && w->gzip == NULL && end < w->files->file[w->file].bytes)
         return DTI_FAIL(DITTO_ERR_IO, "%s: the file ends at offset %llu: it became shorter while it was read",
                         w->files->file[w->file].name, (unsigned long long)end);
     return DITTO_OK;
@@ -131,8 +146,22 @@ void dti_window_save(const struct dti_window *w, struct dti_bytes *to)
     dti_bytes_put_u64(to, w->at);
 }
 
-void dti_window_restore(struct dti_window *w, struct dti_bytes_reader *from)
+ditto_status dti_window_restore(struct dti_window *w, struct dti_bytes_reader *from)
 {
     uint32_t file = (uint32_t)dti_bytes_get_at_most(from, w->files->count);
-    move_to(w, file, dti_bytes_get_at_most(from, INT64_MAX - UINT32_MAX)); /* no file is longer */
+    uint64_t at = dti_bytes_get_at_most(from, INT64_MAX - UINT32_MAX); /* no file is longer */
+    DTI_TRY(dti_bytes_reader_status(from));
+    move_to(w, file, w->gzip == NULL ? at : 0);
+    while (w->at < at && !dti_window_ended(w)) { /* a position in a compressed file cannot be sought */
+        const char *data;
+        size_t length;
+        DTI_TRY(dti_window_need(w, 1, &data, &length));
+        if (length == 0)
+            return DTI_FAIL(DITTO_ERR_CORRUPT,
+                            "%s: its contents end at offset %llu, but were read up to offset %llu before the "
+                            "state was saved: the file has changed",
+                            w->files->file[file].name, (unsigned long long)w->at, (unsigned long long)at);
+        dti_window_take(w, at - w->at < length ? (size_t)(at - w->at) : length);
+    }
+    return DITTO_OK;
 }

@@ -2,6 +2,7 @@
 #include "base/errors/status.h"
 #include "base/types/convert.h"
 #include "input/sources/files/file_row.h"
+#include "input/sources/files/signature.h"
 #include "input/sources/sources.h"
 
 #include <stdlib.h>
@@ -214,10 +215,10 @@ static const struct dti_dataset_kind fixed_kind = {
     .free = free_fixed,
 };
 
-/* Computes the number of records in a file. */
-static ditto_status count_records(const struct fixed_dataset *f, const struct dti_file *file,
-                                  uint64_t *records)
+/* Computes the number of records in file i. */
+static ditto_status count_records(struct fixed_dataset *f, uint32_t i, uint64_t *records)
 {
+    const struct dti_file *file = &f->files.file[i];
     uint64_t header = f->options.header_bytes, footer = f->options.footer_bytes, record = f->base.row_bytes;
     if (file->bytes < header || file->bytes - header < footer)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
@@ -226,14 +227,16 @@ static ditto_status count_records(const struct fixed_dataset *f, const struct dt
                         (unsigned long long)footer);
     uint64_t left = file->bytes - header - footer;
     *records = left < record ? 0 : (left - record) / f->stride + 1;
-    if (f->stride == record && left % record != 0)
+    if (f->stride == record && left % record != 0) {
+        const char *format = dti_signature_of_file(&f->files, i);
         return DTI_FAIL(DITTO_ERR_CORRUPT,
                         "%s: from offset %llu to %llu there are %llu records of %llu bytes, and %llu bytes "
-                        "more from offset %llu on",
+                        "more from offset %llu on%s%s",
                         file->name, (unsigned long long)header, (unsigned long long)(header + left),
                         (unsigned long long)*records, (unsigned long long)record,
-                        (unsigned long long)(left % record),
-                        (unsigned long long)(header + *records * record));
+                        (unsigned long long)(left % record), (unsigned long long)(header + *records * record),
+                        format != NULL ? ": the file is " : "", format != NULL ? format : "");
+    }
     return DITTO_OK;
 }
 
@@ -273,7 +276,7 @@ static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, c
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a list of files");
     bool has_records = false;
     for (uint32_t i = 0; i < f->files.count; i++) {
-        DTI_TRY(count_records(f, &f->files.file[i], &f->records[i]));
+        DTI_TRY(count_records(f, i, &f->records[i]));
         has_records |= f->records[i] > 0;
     }
     if (!has_records)

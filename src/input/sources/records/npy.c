@@ -5,7 +5,7 @@
 #include "base/types/convert.h"
 #include "base/types/types.h"
 #include "input/sources/counted.h"
-#include "input/sources/files/files.h"
+#include "input/sources/files/signature.h"
 #include "input/sources/records/npy_header.h"
 #include "input/sources/sources.h"
 
@@ -92,8 +92,11 @@ static ditto_status read_header(struct dti_files *files, uint32_t k, char *text,
     size_t got, start, end;
     DTI_TRY(dti_files_read(files, k, 0, text, DTI_NPY_PREFIX_BYTES, &got));
     ditto_status status = dti_npy_measure(text, got, &start, &end, &why);
-    if (status != DITTO_OK)
-        return DTI_FAIL(status, "%s: %s", name, reason);
+    if (status != DITTO_OK) {
+        const char *format = dti_signature_of_file(files, k);
+        return DTI_FAIL(status, "%s: %s%s%s", name, reason, format != NULL ? ": it is " : "",
+                        format != NULL ? format : "");
+    }
     DTI_TRY(dti_files_read(files, k, start, text, end - start, &got));
     if (got < end - start)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the file ends at offset %zu, in its header of %zu bytes",
@@ -115,9 +118,13 @@ static ditto_status check_array(const struct dti_file *file, const struct dti_np
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is %s: %s", file->name, description,
                         spec->rank == 0 ? "rows are an array's first dimension"
                                         : "it has no rows to iterate");
-    if (header->fortran && spec->rank > 1)
+    uint32_t long_dimensions = 0;
+    for (uint32_t i = 0; i < spec->rank; i++)
+        long_dimensions += spec->shape[i] != 1;
+    if (header->fortran && long_dimensions > 1) /* a row or a column has one order only */
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "%s is %s in Fortran order, so its rows are not contiguous: save it in C order",
+                        "%s is %s in Fortran order, so its rows are not contiguous: save "
+                        "numpy.ascontiguousarray of it",
                         file->name, description);
     size_t bytes = ditto_tensor_bytes(spec);
     if (file->bytes < header->data_offset || file->bytes - header->data_offset < bytes)

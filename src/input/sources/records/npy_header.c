@@ -98,50 +98,72 @@ static ditto_status parse_string(struct parser *p, const char **string, size_t *
 }
 
 /* Refuses an element type. The message contains at most 64 characters of it. */
-static ditto_status no_such_descr(struct parser *p, const char *descr, size_t length)
+static ditto_status no_such_descr(struct parser *p, const char *descr, size_t length, const char *advice)
 {
-    dti_text_add(p->why, "elements of type %.*s: ditto has no such dtype", (int)(length < 64 ? length : 64),
-                 descr);
+    dti_text_add(p->why, "elements of type %.*s: ditto has no such dtype%s", (int)(length < 64 ? length : 64),
+                 descr, advice);
     return DITTO_ERR_UNSUPPORTED;
+}
+
+/* Returns the length of a list, tuple or dictionary, up to the bracket that closes it or the end of the
+ * text. */
+static size_t nested_length(const char *at, const char *end)
+{
+    const char *start = at;
+    int depth = 0;
+    do
+        depth += (memchr("[({", *at, 3) != NULL) - (memchr("])}", *at, 3) != NULL);
+    while (++at < end && depth > 0);
+    return (size_t)(at - start);
 }
 
 DTI_KNOWS_DTYPES(15);
 
-/* Parses byte order, kind and bytes, for example "<f4". */
+/* Parses byte order, kind and bytes, for example "<f4". NumPy has no bfloat16: arrays of the package
+ * ml_dtypes are written as two bytes of no type (V2). */
 static ditto_status parse_descr(struct parser *p)
 {
     static const struct {
         char kind, bytes;
         ditto_dtype dtype;
     } known[] = {
-        { 'f', 2, DITTO_F16 },  { 'f', 4, DITTO_F32 }, { 'f', 8, DITTO_F64 }, { 'c', 8, DITTO_C64 },
-        { 'i', 1, DITTO_I8 },   { 'i', 2, DITTO_I16 }, { 'i', 4, DITTO_I32 }, { 'i', 8, DITTO_I64 },
-        { 'u', 1, DITTO_U8 },   { 'u', 2, DITTO_U16 }, { 'u', 4, DITTO_U32 }, { 'u', 8, DITTO_U64 },
-        { 'b', 1, DITTO_BOOL },
+        { 'f', 2, DITTO_F16 },  { 'f', 4, DITTO_F32 },  { 'f', 8, DITTO_F64 }, { 'c', 8, DITTO_C64 },
+        { 'i', 1, DITTO_I8 },   { 'i', 2, DITTO_I16 },  { 'i', 4, DITTO_I32 }, { 'i', 8, DITTO_I64 },
+        { 'u', 1, DITTO_U8 },   { 'u', 2, DITTO_U16 },  { 'u', 4, DITTO_U32 }, { 'u', 8, DITTO_U64 },
+        { 'b', 1, DITTO_BOOL }, { 'V', 2, DITTO_BF16 },
     };
     const char *s;
     size_t length;
     if (p->at < p->end &&
         (*p->at == '[' || *p->at == '(' || *p->at == '{')) /* records with fields, arrays as elements */
-        return no_such_descr(p, p->at, (size_t)(p->end - p->at));
+        return no_such_descr(p, p->at, nested_length(p->at, p->end),
+                             ": save each field as an array of its own");
     DTI_TRY(parse_string(p, &s, &length));
+    if (length == 8 && memcmp(s, "bfloat16", 8) == 0) {
+        s = "<V2";
+        length = 3;
+    }
     bool complex128 = length == 4 && memcmp(s + 1, "c16", 3) == 0;
     ditto_dtype dtype = complex128 ? DITTO_C128 : (ditto_dtype)0;
     for (size_t i = 0; length == 3 && i < sizeof known / sizeof known[0]; i++)
         if (s[1] == known[i].kind && s[2] == '0' + known[i].bytes)
             dtype = known[i].dtype;
     bool single = ditto_dtype_bytes(dtype) == 1;
-    bool known_order = length > 0 && (s[0] == '<' || s[0] == '>' || s[0] == '=' || (s[0] == '|' && single));
+    bool any_order = single || dtype == DITTO_BF16; /* of a V2, numpy writes no order, or the machine's */
+    bool known_order = length > 0 &&
+                       (s[0] == '<' || s[0] == '>' || s[0] == '=' || (s[0] == '|' && any_order));
     if (dtype == 0 || !known_order)
-        return no_such_descr(p, s, length);
+        return no_such_descr(p, s, length, "");
     p->out->spec.dtype = dtype;
     p->out->swap = !single && s[0] != '=' && dti_elements_differ(s[0] == '>');
     return DITTO_OK;
 }
 
-/* Parses digits, with an optional L after them, which Python 2 wrote. */
+/* Parses digits, with an optional L after them, which Python 2 wrote. A shape of NumPy's integers may be
+ * written as in np.int64(2). */
 static ditto_status parse_length(struct parser *p, size_t *length)
 {
+    bool named = take_word(p, "np.int64(") || take_word(p, "np.int32(");
     const char *start = p->at;
     *length = 0;
     for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
@@ -151,7 +173,7 @@ static ditto_status parse_length(struct parser *p, size_t *length)
     if (p->at == start || (*start == '0' && p->at - start > 1))
         return wrong(p, "no length");
     p->at += p->at < p->end && *p->at == 'L';
-    return DITTO_OK;
+    return named && !take(p, ')') ? wrong(p, "no end of a length") : DITTO_OK;
 }
 
 static ditto_status parse_shape(struct parser *p)

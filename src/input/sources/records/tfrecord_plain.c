@@ -22,7 +22,7 @@ static ditto_status open_plain(struct dti_cursor *cursor, const struct dti_pass 
     /* The cast is safe because only descriptors change, and a lock protects them. */
     struct dti_tfrecord *t = (struct dti_tfrecord *)cursor->dataset;
     c->tfrecord = t;
-    return dti_window_open(&c->window, &t->files, pass);
+    return dti_window_open(&c->window, &t->files, false, pass);
 }
 
 /* Checks the header of the next record, sets `row` and moves past the record. `header` has the first
@@ -88,7 +88,7 @@ static ditto_status save_plain(struct dti_cursor *cursor, struct dti_bytes *to)
 static ditto_status restore_plain(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct plain_cursor *c = (struct plain_cursor *)cursor;
-    dti_window_restore(&c->window, from);
+    DTI_TRY(dti_window_restore(&c->window, from));
     c->records = dti_bytes_get_u64(from);
     return DITTO_OK;
 }

@@ -6,7 +6,7 @@
 #include "base/errors/status.h"
 #include "base/types/convert.h"
 #include "base/types/types.h"
-#include "input/sources/files/file_row.h"
+#include "input/sources/owned_row.h"
 #include "input/sources/sources.h"
 #include "input/sources/text/csv_field.h"
 #include "input/sources/text/text_lines.h"
@@ -29,6 +29,7 @@ struct use {
 struct csv_dataset {
     struct dti_text_lines lines; /* first */
     uint32_t columns;
+    bool columns_are_given; /* by the options, and not by the components */
     size_t uses;
     struct use *use; /* [uses], by column */
     ditto_csv_component component[DITTO_MAX_COMPONENTS];
@@ -66,11 +67,14 @@ static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
     for (size_t i = 0; i < kept; i++)
         shown[i] = field->text[i] >= ' ' && field->text[i] <= '~' ? field->text[i] : '?';
     shown[kept] = '\0';
+    const char *advice = dti_csv_is_missing(field)
+                             ? ": the option `missing` of the component can give it a value"
+                             : "";
     if (use->kind == BOOLEAN)
-        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is none of 0, 1, true and false", FIELD_OF(r),
-                        shown);
-    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is not a number of type %s", FIELD_OF(r), shown,
-                    ditto_dtype_name((ditto_dtype)use->dtype));
+        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is none of 0, 1, true and false%s", FIELD_OF(r),
+                        shown, advice);
+    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is not a number of type %s%s", FIELD_OF(r), shown,
+                    ditto_dtype_name((ditto_dtype)use->dtype), advice);
 }
 
 /* Refuses a row that ends at `at`, before the last column, or that continues at `at`, after the last
@@ -86,8 +90,16 @@ static ditto_status refuse_columns(struct csv_row *r, const char *at)
         found++;
     }
     r->column = (found < csv->columns ? found : csv->columns);
-    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the line has %u columns, expected %u", FIELD_OF(r), found,
-                    csv->columns);
+    char advice[80] = "";
+    struct dti_text text = { advice, sizeof advice, 0 };
+    if (found > csv->columns && !csv->columns_are_given)
+        dti_text_add(&text, ": options->num_columns = %u skips those that no component has", found);
+    else if (found == 1 && csv->lines.delimiter == '\t')
+        dti_text_add(&text, ", separated by tabs");
+    else if (found == 1)
+        dti_text_add(&text, ", separated by '%c'", csv->lines.delimiter);
+    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the line has %u columns, expected %u%s", FIELD_OF(r), found,
+                    csv->columns, advice);
 }
 
 /* -- fields -- */
@@ -107,7 +119,7 @@ static ditto_status store_value(const struct csv_row *r, const struct use *use, 
         field.text++;
     while (field.length > 0 && is_space(field.text[field.length - 1]))
         field.length--;
-    if (field.length == 0 && c->missing == DITTO_CSV_MISSING_VALUE) {
+    if (c->missing == DITTO_CSV_MISSING_VALUE && dti_csv_is_missing(&field)) {
         dti_number_store(c->dtype, to, c->missing_value);
         return DITTO_OK;
     }
@@ -191,8 +203,8 @@ static inline const char *parse_number(const struct csv_row *r, const struct use
     return dti_csv_store(&number, first, (size_t)(behind - first), (ditto_dtype)use->dtype, to) ? next : NULL;
 }
 
-static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row file_row, const char *at,
-                              size_t index, void *const *destination, void *scratch)
+static ditto_status parse_fields(const ditto_dataset *dataset, struct dti_file_row file_row, const char *at,
+                                 size_t index, void *const *destination)
 {
     const struct csv_dataset *csv = (const struct csv_dataset *)dataset;
     struct csv_row r = {
@@ -200,7 +212,6 @@ static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row 
     };
     const struct use *use = csv->use, *end_use = use + csv->uses;
     const char *next = at;
-    (void)scratch;
     for (uint32_t k = 0; k < dataset->components; k++)
         r.to[k] = (char *)destination[k] + index * dataset->component[k].bytes;
     for (;; use++) {
@@ -219,11 +230,12 @@ static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row 
     return next == r.end && use + 1 == end_use ? DITTO_OK : refuse_columns(&r, next);
 }
 
-static ditto_status fill_csv(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
-                             size_t count, void *const *destination)
+static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row file_row, const char *at,
+                              size_t index, void *const *destination, void *scratch)
 {
-    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, "line",
-                              parse_row, destination, NULL);
+    (void)scratch;
+    ditto_status status = parse_fields(dataset, file_row, at, index, destination);
+    return dti_text_lines_explain(dataset, file_row.file, at, file_row.bytes, status);
 }
 
 /* -- making the dataset -- */
@@ -258,8 +270,10 @@ static const struct dti_dataset_kind csv_kind = {
     .close = dti_text_lines_close,
     .save = dti_text_lines_save,
     .restore = dti_text_lines_restore,
-    .fill = fill_csv,
+    .fill = dti_text_lines_fill,
     .where = dti_text_lines_where,
+    .drop = dti_owned_row_drop,
+    .save_row = dti_text_lines_save_row,
     .load_row = dti_text_lines_load_row,
     .digest = digest_csv,
     .free = free_csv,
@@ -349,10 +363,12 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
     csv->lines.skip_lines = options->skip_lines;
     csv->lines.most_bytes = DTI_TEXT_LINE_MOST_BYTES;
     csv->lines.row_word = "row";
+    csv->lines.parse = parse_row;
     csv->lines.quotes = !options->no_quotes;
     csv->lines.passes_blank = true;
     csv->lines.delimiter = delimiter;
     csv->columns = options->num_columns;
+    csv->columns_are_given = options->num_columns != 0;
     uint32_t used = 0;
     csv->lines.base.components = count;
     for (uint32_t k = 0; k < count; k++) {
@@ -374,8 +390,7 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
     struct use *use = csv->use;
     for (uint32_t column = 0; column < csv->columns; column++)
         use += uses_of(csv, column, use);
-    DTI_TRY(dti_files_create(&csv->lines.files, files));
-    return dti_text_lines_finish(&csv->lines);
+    return dti_text_lines_finish(&csv->lines, files, options->compression);
 }
 
 ditto_status dti_csv_create(const ditto_files *files, const ditto_csv_component *components, uint32_t count,

@@ -197,13 +197,28 @@ static bool long_integer(const char *text, size_t length, uint64_t *magnitude)
 
 DTI_KNOWS_DTYPES(15); /* the number of an integer dtype gives its size here */
 
+/* Computes the magnitude of a number with a point or an exponent. Programs that keep all numbers as floating
+ * point write whole ones as 31.0 and 1e+05. Returns false if it is not whole or overflows 64 bits. */
+static bool whole_magnitude(const struct dti_csv_number *n, uint64_t *magnitude)
+{
+    int64_t exponent = n->mantissa != 0 ? n->exponent : 0;
+    *magnitude = n->mantissa;
+    for (; exponent < 0 && *magnitude % 10 == 0; exponent++)
+        *magnitude /= 10;
+    for (; exponent > 0; exponent--)
+        if (__builtin_mul_overflow(*magnitude, (uint64_t)10, magnitude))
+            return false;
+    return exponent == 0 && n->digits <= DTI_CSV_DIGITS;
+}
+
 static bool store_integer(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype,
                           void *to)
 {
     bool is_signed = dti_dtype_class_of(dtype) == DTI_CLASS_SIGNED;
     size_t bytes = (size_t)1 << ((unsigned)(dtype - (is_signed ? DITTO_I8 : DITTO_U8)) & 3);
     uint64_t most = UINT64_MAX >> (64 - 8 * bytes + is_signed), magnitude = n->mantissa;
-    if (!n->whole || (n->digits > DTI_CSV_DIGITS && !long_integer(text, length, &magnitude)))
+    if (n->whole ? n->digits > DTI_CSV_DIGITS && !long_integer(text, length, &magnitude)
+                 : !whole_magnitude(n, &magnitude))
         return false;
     if (magnitude > (!n->negative ? most : is_signed ? most + 1 : 0))
         return false;
@@ -218,10 +233,25 @@ bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t
                                                     : store_integer(number, text, length, dtype, to);
 }
 
+/* Returns the index of the text in the list, or `count` if it is none of them. */
+static size_t index_of(const char *const *list, size_t count, const char *text, size_t length)
+{
+    size_t i = 0;
+    while (i < count && (strlen(list[i]) != length || memcmp(text, list[i], length) != 0))
+        i++;
+    return i;
+}
+
+bool dti_csv_is_missing(const struct dti_csv_field *field)
+{
+    static const char *const missing[] = { "", "nan", "NaN", "NA" };
+    return index_of(missing, 4, field->text, field->length) < 4;
+}
+
 bool dti_csv_store_bool(const char *text, size_t length, uint8_t *to)
 {
-    bool yes = (length == 1 && text[0] == '1') || (length == 4 && memcmp(text, "true", 4) == 0);
-    bool no = (length == 1 && text[0] == '0') || (length == 5 && memcmp(text, "false", 5) == 0);
-    *to = yes;
-    return yes || no;
+    static const char *const bools[] = { "0", "1", "false", "true", "False", "True", "FALSE", "TRUE" };
+    size_t found = index_of(bools, 8, text, length);
+    *to = found % 2;
+    return found < 8;
 }

@@ -99,12 +99,15 @@ static inline unsigned dti_csv_short(const char *at, uint32_t *value)
 
 /* Writes the number as an element of this dtype. A real number is rounded to the nearest f64, and for f32 the
  * f64 is rounded again. text[0..length) is the text that dti_csv_scan has scanned. Returns false if the dtype
- * cannot hold the number, or if it has a point or an exponent and the dtype is an integer, or if its text is
- * too long for dti_parse_f64. */
+ * cannot hold the number, or its text is too long for dti_parse_f64, or if it has more than DTI_CSV_DIGITS
+ * digits and a point or an exponent, and the dtype is an integer. */
 bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype,
                    void *to);
 
-/* Parses 0, 1, true or false. Returns false for any other text. */
+/* Returns true if the field has no value: it is empty, or nan or NA, as pandas and R write that. */
+bool dti_csv_is_missing(const struct dti_csv_field *field);
+
+/* Parses 0, 1, true or false, also True, TRUE, False and FALSE. Returns false for any other text. */
 bool dti_csv_store_bool(const char *text, size_t length, uint8_t *to);
 
 #endif

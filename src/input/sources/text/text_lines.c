@@ -1,9 +1,37 @@
 /* src/input/sources/text/text_lines.c - finds lines, and rows that span lines. */
 #include "input/sources/text/text_lines.h"
 #include "base/errors/status.h"
-#include "input/sources/files/file_row.h"
+#include "input/sources/files/signature.h"
+#include "input/sources/owned_row.h"
 
 #include <string.h>
+
+/* -- what is wrong with a file -- */
+
+/* Returns the files for reading. The dataset is constant, but reading opens and closes its files. */
+static struct dti_files *files_of(const ditto_dataset *dataset)
+{
+    /* The cast is valid because no dataset is defined as const. */
+    return (struct dti_files *)&((const struct dti_text_lines *)dataset)->files;
+}
+
+ditto_status dti_text_lines_explain(const ditto_dataset *dataset, uint32_t file, const char *row,
+                                    size_t bytes, ditto_status status)
+{
+    if (status != DITTO_ERR_CORRUPT)
+        return status;
+    const struct dti_text_lines *l = (const struct dti_text_lines *)dataset;
+    const char *format = l->packed ? NULL : dti_signature_of_file(files_of(dataset), file);
+    if (format != NULL)
+        return DTI_FAIL(status, "%s: the file is %s", dti_error_get()->message, format);
+    if (memchr(row, '\0', bytes) != NULL)
+        return DTI_FAIL(status, "%s: the %s has NUL bytes, so it is not text, or it was never written",
+                        dti_error_get()->message, l->row_word);
+    if (memchr(row, '\r', bytes) != NULL)
+        return DTI_FAIL(status, "%s: a carriage return in the %s has no line feed after it, and ends no line",
+                        dti_error_get()->message, l->row_word);
+    return status;
+}
 
 /* -- one row -- */
 
@@ -67,12 +95,15 @@ struct found_row {
     uint64_t lines;
 };
 
-static ditto_status refuse_length(const struct dti_text_lines_cursor *c, const struct line_search *s)
+static ditto_status refuse_length(const struct dti_text_lines_cursor *c, const struct line_search *s,
+                                  const struct found_row *f)
 {
     const struct dti_text_lines *l = c->lines;
-    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s",
-                    l->files.file[c->window.file].name, (unsigned long long)c->line, l->row_word,
-                    (unsigned long long)l->most_bytes, s->inside ? ": a quote in it is not closed" : "");
+    ditto_status status = DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s",
+                                   l->files.file[c->window.file].name, (unsigned long long)c->line,
+                                   l->row_word, (unsigned long long)l->most_bytes,
+                                   s->inside ? ": a quote in it is not closed" : "");
+    return dti_text_lines_explain(&l->base, c->window.file, f->data, (size_t)l->most_bytes, status);
 }
 
 static uint64_t longest_row(const struct dti_text_lines *l)
@@ -89,7 +120,7 @@ static ditto_status find_row(struct dti_text_lines_cursor *c, bool quotes, struc
     DTI_TRY(dti_window_need(&c->window, 1, &f->data, &have));
     while (!(ended = search_end(&s, f->data, have)) && have > before) {
         if (have > most + 1) /* the last byte may be the '\r' of a line end */
-            return refuse_length(c, &s);
+            return refuse_length(c, &s, f);
         before = have;
         DTI_TRY(dti_window_need(&c->window, have + 1, &f->data, &have));
     }
@@ -97,7 +128,7 @@ static ditto_status find_row(struct dti_text_lines_cursor *c, bool quotes, struc
     f->taken = f->bytes + ended;
     f->lines = s.crossed ? count_lines(f->data, f->taken) : 1;
     f->bytes -= ended && f->bytes > 0 && f->data[f->bytes - 1] == '\r';
-    return f->bytes > most ? refuse_length(c, &s) : DITTO_OK;
+    return f->bytes > most ? refuse_length(c, &s, f) : DITTO_OK;
 }
 
 static bool is_blank(const struct found_row *f, char delimiter)
@@ -108,15 +139,41 @@ static bool is_blank(const struct found_row *f, char delimiter)
     return i == f->bytes;
 }
 
-/* Skips the byte order mark of UTF-8, which some programs write at the start of files. */
-static ditto_status skip_mark(struct dti_window *window)
+/* Refuses a file that is not text, whose bytes would also make rows. Skips the byte order mark of UTF-8,
+ * which some programs write at the start of files. */
+static ditto_status begin_file(struct dti_window *window)
 {
     const char *data;
     size_t have;
-    DTI_TRY(dti_window_need(window, 3, &data, &have));
+    DTI_TRY(dti_window_need(window, 3, &data, &have)); /* this reads more */
+    const char *format = dti_signature_find(data, have < DTI_SIGNATURE_BYTES ? have : DTI_SIGNATURE_BYTES,
+                                            true);
+    if (format != NULL)
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s%s is %s", window->gzip != NULL ? "the contents of " : "",
+                        window->files->file[window->file].name, format);
     if (have >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
         dti_window_take(window, 3);
     return DITTO_OK;
+}
+
+/* Describes a row that was found. The rows of compressed files are parsed here, because their bytes cannot be
+ * read a second time. The number of such a row is file << 32 | line, at most UINT32_MAX. */
+static ditto_status put_row(const struct dti_text_lines_cursor *c, const struct found_row *f, uint64_t *row)
+{
+    const struct dti_text_lines *l = c->lines;
+    struct dti_file_row found = { c->window.at, c->window.file, (uint32_t)f->bytes, c->line };
+    void *component[DITTO_MAX_COMPONENTS];
+    if (!l->packed) {
+        dti_file_row_put(row, found);
+        return DITTO_OK;
+    }
+    uint64_t number = c->line < UINT32_MAX ? c->line : UINT32_MAX;
+    DTI_TRY(dti_owned_row_new(&l->base, (uint64_t)found.file << 32 | number, row));
+    dti_owned_row_components(&l->base, row, component);
+    ditto_status status = l->parse(&l->base, found, f->data, 0, component, NULL);
+    if (status != DITTO_OK)
+        dti_owned_row_drop(&l->base, row);
+    return status;
 }
 
 static ditto_status next_row(struct dti_text_lines_cursor *c, uint64_t *row)
@@ -126,7 +183,7 @@ static ditto_status next_row(struct dti_text_lines_cursor *c, uint64_t *row)
     while (!dti_window_ended(w)) {
         struct found_row f;
         if (w->at == 0)
-            DTI_TRY(skip_mark(w));
+            DTI_TRY(begin_file(w));
         bool skipped = c->line <= l->skip_lines;
         DTI_TRY(find_row(c, l->quotes && !skipped, &f));
         if (f.taken == 0) {
@@ -136,7 +193,7 @@ static ditto_status next_row(struct dti_text_lines_cursor *c, uint64_t *row)
         }
         skipped = skipped || (l->passes_blank && is_blank(&f, l->delimiter));
         if (!skipped)
-            dti_file_row_put(row, (struct dti_file_row){ w->at, w->file, (uint32_t)f.bytes, c->line });
+            DTI_TRY(put_row(c, &f, row));
         dti_window_take(w, f.taken);
         c->line += f.lines;
         if (!skipped)
@@ -152,7 +209,7 @@ ditto_status dti_text_lines_open(struct dti_cursor *cursor, const struct dti_pas
     struct dti_text_lines_cursor *c = (struct dti_text_lines_cursor *)cursor;
     c->lines = (const struct dti_text_lines *)cursor->dataset;
     c->line = 1;
-    return dti_window_open(&c->window, dti_text_lines_files(cursor->dataset), pass);
+    return dti_window_open(&c->window, files_of(cursor->dataset), c->lines->packed, pass);
 }
 
 ditto_status dti_text_lines_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
@@ -183,29 +240,51 @@ ditto_status dti_text_lines_save(struct dti_cursor *cursor, struct dti_bytes *to
 ditto_status dti_text_lines_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct dti_text_lines_cursor *c = (struct dti_text_lines_cursor *)cursor;
-    dti_window_restore(&c->window, from);
+    DTI_TRY(dti_window_restore(&c->window, from));
     c->line = dti_bytes_get_u64(from);
     return DITTO_OK;
 }
 
 /* -- datasets -- */
 
-struct dti_files *dti_text_lines_files(const ditto_dataset *dataset)
+ditto_status dti_text_lines_fill(const ditto_dataset *dataset, struct dti_reader *reader,
+                                 struct dti_rows rows, size_t count, void *const *destination)
 {
-    /* The cast is valid because no dataset is defined as const. */
-    return (struct dti_files *)&((const struct dti_text_lines *)dataset)->files;
+    const struct dti_text_lines *l = (const struct dti_text_lines *)dataset;
+    if (l->packed)
+        return dti_owned_row_fill(dataset, reader, rows, count, destination);
+    return dti_file_rows_fill(dataset, files_of(dataset), reader, rows, count, 0, "line", l->parse,
+                              destination, NULL);
+}
+
+ditto_status dti_text_lines_save_row(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to)
+{
+    if (dataset->holds)
+        return dti_owned_row_save(dataset, row, to);
+    for (int i = 0; i < DTI_FILE_ROW_WORDS; i++)
+        dti_bytes_put_u64(to, row[i]);
+    return DITTO_OK;
 }
 
 ditto_status dti_text_lines_load_row(const ditto_dataset *dataset, uint64_t *row,
                                      struct dti_bytes_reader *from)
 {
     const struct dti_text_lines *l = (const struct dti_text_lines *)dataset;
+    if (l->packed)
+        return dti_owned_row_load(dataset, row, from);
     return dti_file_row_load(&l->files, longest_row(l), row, from);
 }
 
 void dti_text_lines_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
-    dti_file_row_where(&((const struct dti_text_lines *)dataset)->files, dti_file_row_get(row), "line", text);
+    const struct dti_text_lines *l = (const struct dti_text_lines *)dataset;
+    if (!l->packed) {
+        dti_file_row_where(&l->files, dti_file_row_get(row), "line", text);
+        return;
+    }
+    uint64_t number = dti_owned_row_block(row)->number, file = number >> 32;
+    dti_text_add(text, "%s:%llu", file < l->files.count ? l->files.file[file].name : "another file",
+                 (unsigned long long)(number & UINT32_MAX)); /* a damaged state may contain any number */
 }
 
 void dti_text_lines_digest(const ditto_dataset *dataset, struct dti_bytes *to)
@@ -214,6 +293,8 @@ void dti_text_lines_digest(const ditto_dataset *dataset, struct dti_bytes *to)
     dti_bytes_put_u64(to, l->files.count);
     dti_bytes_put_u64(to, l->skip_lines);
     dti_bytes_put_u64(to, l->most_bytes);
+    if (l->packed) /* left out for plain files, so that states of earlier versions stay valid */
+        dti_bytes_put_u64(to, l->packed);
 }
 
 void dti_text_lines_free(ditto_dataset *dataset)
@@ -221,16 +302,23 @@ void dti_text_lines_free(ditto_dataset *dataset)
     dti_files_free(&((struct dti_text_lines *)dataset)->files);
 }
 
-ditto_status dti_text_lines_finish(struct dti_text_lines *l)
+ditto_status dti_text_lines_finish(struct dti_text_lines *l, const ditto_files *files,
+                                   ditto_compression compression)
 {
     struct dti_cursor *cursor = NULL;
-    uint64_t row[DTI_FILE_ROW_WORDS];
+    uint64_t word[DTI_FILE_ROW_WORDS];
+    struct dti_rows row = { word, DTI_FILE_ROW_WORDS };
     size_t got;
-    l->base.row_words = DTI_FILE_ROW_WORDS;
+    DTI_TRY(dti_dataset_finish(&l->base)); /* already here, because a compressed row is parsed */
+    DTI_TRY(dti_files_create(&l->files, files));
+    l->packed = compression == DITTO_COMPRESSION_GZIP;
+    l->base.holds = l->packed;
+    l->base.row_words = l->packed ? 1 : DTI_FILE_ROW_WORDS;
     l->base.files = l->files.count;
     l->base.by_file = true;
     DTI_TRY(dti_cursor_open(&l->base, &(struct dti_pass){ 0 }, &cursor));
-    ditto_status status = dti_cursor_next(cursor, (struct dti_rows){ row, DTI_FILE_ROW_WORDS }, 1, &got);
+    ditto_status status = dti_cursor_next(cursor, row, 1, &got);
+    dti_rows_drop(&l->base, row, got);
     dti_cursor_close(cursor);
     if (status != DITTO_END_OF_INPUT)
         return status;

@@ -60,7 +60,18 @@ static void missing_values_are_errors_or_the_given_value(void **state)
                                             DITTO_U8, DITTO_U16, DITTO_U32, DITTO_U64 };
     expect_rows(&t, BYTES("1,2,3,0,4\n,,,,4\n \t,\"\", ,\" \",4\n1,,0,false,4"),
                 "1|2|3|0|4|\nnan|nan|-1|1|4|\nnan|nan|-1|1|4|\n1|nan|0|0|4|\n");
-    expect_error(&t, BYTES("1,2,3,0,\n"), 0, ":1: column 5: \"\" is not a number of type f64");
+    expect_rows(&t, BYTES("nan,NA,NaN, NA ,4\n\"nan\",\"\",NA,nan,5\n"),
+                "nan|nan|-1|1|4|\nnan|nan|-1|1|5|\n");
+    expect_error(&t, BYTES("1,2,3,0,\n"), 0, ":1: column 5: \"\" is not a number of type f64: the option");
+    expect_error(&t, BYTES("1,2,3,0,nan\n"), 0,
+                 ":1: column 5: \"nan\" is not a number of type f64: the option");
+    expect_error(&t, BYTES("1,2,3,0,NA\n"), 0,
+                 ":1: column 5: \"NA\" is not a number of type f64: the option");
+    /* These are values, and no missing ones. */
+    expect_error(&t, BYTES("inf,2,3,0,4\n"), 0, ":1: column 1: \"inf\" is not");
+    expect_error(&t, BYTES("1,N/A,3,0,4\n"), 0, ":1: column 2: \"N/A\" is not");
+    expect_error(&t, BYTES("1,2,null,0,4\n"), 0, ":1: column 3: \"null\" is not");
+    expect_rows(&texts, BYTES("NA,nan\n"), "NA|nan|\n");
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
         struct table one = { { { 0, 1, integers[i], 0, DITTO_CSV_MISSING_VALUE, 100 } },
                              1,
@@ -92,8 +103,34 @@ static void every_dtype_has_its_limits(void **state)
         { DITTO_U32, "0", "4294967295", "-1", "4294967296" },
         { DITTO_U64, "0", "18446744073709551615", "-1", "18446744073709551616" },
     };
-    static const char *const no_integers[] = { "nan", "inf", "-inf", "0x10", "1.5", "1e3", "1.",   ".", "-",
-                                               "+",   "--1", "1-",   "1 2",  "1_0", "",    "true", "e5" };
+    static const char *const no_integers[] = { "nan",
+                                               "inf",
+                                               "-inf",
+                                               "0x10",
+                                               "1.5",
+                                               "15e-1",
+                                               ".",
+                                               "-",
+                                               "+",
+                                               "--1",
+                                               "1-",
+                                               "1 2",
+                                               "1_0",
+                                               "",
+                                               "1e",
+                                               "true",
+                                               "e5",
+                                               "1e20",
+                                               "1e99999999999",
+                                               "0.1",
+                                               "0.00000000000000000000",
+                                               "1.00000000000000000000" };
+    /* Whole numbers as programs write them that keep all numbers as floating point. */
+    static const char *const integers[][2] = { { "31.0", "31" },      { "31.", "31" },
+                                               { "-0.0", "0" },       { "1e+02", "100" },
+                                               { "1E2", "100" },      { "12.50e1", "125" },
+                                               { "1200e-2", "12" },   { ".0", "0" },
+                                               { "0e99999999", "0" }, { "100.000000000000000", "100" } };
     char line[128], expected[128];
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         struct table t = { { { 0, 1, limits[i].dtype, 0, 0, 0 },
@@ -122,11 +159,26 @@ static void every_dtype_has_its_limits(void **state)
                      no_integers[n]);
             expect_error(&t, line, strlen(line), 0, expected);
         }
+        for (size_t n = 0; n < sizeof integers / sizeof integers[0]; n++) {
+            snprintf(line, sizeof line, "%s,%s,some more text\n\"%s\",%s,", integers[n][0], integers[n][0],
+                     integers[n][0], integers[n][0]);
+            snprintf(expected, sizeof expected, "%s|%s|some more text|\n%s|%s||\n", integers[n][1],
+                     integers[n][1], integers[n][1], integers[n][1]);
+            expect_rows(&t, line, strlen(line), expected);
+        }
+        snprintf(line, sizeof line, "%s.0,%s.0,some more text", limits[i].least, limits[i].most);
+        snprintf(expected, sizeof expected, "%s|%s|some more text|\n", limits[i].least, limits[i].most);
+        if (strlen(limits[i].least) <= 18 && strlen(limits[i].most) <= 18)
+            expect_rows(&t, line, strlen(line), expected);
+        snprintf(line, sizeof line, "0,%s.0,some more text", limits[i].above);
+        snprintf(expected, sizeof expected, ":1: column 2: \"%s.0\" is not a number", limits[i].above);
+        expect_error(&t, line, strlen(line), 0, expected);
     }
     struct table t = { { { 0, 1, DITTO_BOOL, 0, 0, 0 } }, 1, DITTO_CSV_OPTIONS_INIT };
     expect_rows(&t, BYTES("0\n1\ntrue\n false\t\n\"true\"\n"), "0|\n1|\n1|\n0|\n1|\n");
+    expect_rows(&t, BYTES("True\nFalse\nTRUE\nFALSE\n"), "1|\n0|\n1|\n0|\n");
+    expect_error(&t, BYTES("tRUE\n"), 0, ":1: column 1: \"tRUE\" is none of 0, 1, true and false");
     expect_error(&t, BYTES("1\n2\n"), 1, ":2: column 1: \"2\" is none of 0, 1, true and false");
-    expect_error(&t, BYTES("TRUE\n"), 0, ":1: column 1");
     expect_error(&t, BYTES("\"\"\n"), 0, ":1: column 1");
 }
 
