@@ -39,6 +39,7 @@ module ditto_input
                                          ditto_replication_per_replica = 2
     integer(c_int), parameter, public :: ditto_csv_missing_default = 0, ditto_csv_missing_error = 1, &
                                          ditto_csv_missing_value = 2
+    integer(c_int), parameter, public :: ditto_compression_default = 0, ditto_compression_gzip = 1
     integer(c_int32_t), parameter, public :: ditto_batch_drop_remainder = 1, ditto_files_glob = 1, &
                                              ditto_input_static = 1, ditto_input_host_memory = 2, &
                                              ditto_no_prefetch = -1
@@ -81,6 +82,7 @@ module ditto_input
         integer(c_int32_t) :: skip_lines = 0
         character(kind=c_char) :: delimiter = c_null_char
         integer(c_int) :: no_quotes = 0
+        integer(c_int) :: compression = 0
     end type
 
     ! The rows of one replica in one step. They are valid until the replica asks for its next batch.
@@ -177,6 +179,7 @@ module ditto_input
         integer(c_size_t) :: struct_size = 0
         integer(c_int64_t) :: max_bytes = 0
         integer(c_int64_t) :: skip_lines = 0
+        integer(c_int) :: compression = 0
     end type
 
     type, bind(c) :: fixed_options
@@ -545,16 +548,17 @@ contains
     end subroutine
 
     ! Rows have max_bytes elements of u8 and a length. Without max_bytes, these are 1024.
-    subroutine dataset_from_text(self, name, status, max_bytes, skip_lines, glob)
+    subroutine dataset_from_text(self, name, status, max_bytes, skip_lines, glob, gzip)
         class(dataset), intent(inout) :: self
         character(*), intent(in) :: name
         integer, intent(out) :: status
         integer(c_int64_t), intent(in), optional :: max_bytes, skip_lines
-        logical, intent(in), optional :: glob
+        logical, intent(in), optional :: glob, gzip
         type(text_options) :: given
         type(text_list), target :: list
         if (present(max_bytes)) given%max_bytes = max_bytes
         if (present(skip_lines)) given%skip_lines = skip_lines
+        if (present(gzip)) given%compression = merge(1_c_int, 0_c_int, gzip)
         if (is_below(given%max_bytes, 0_c_int64_t, 'from_text: max_bytes', status)) return
         if (is_below(given%skip_lines, 0_c_int64_t, 'from_text: skip_lines', status)) return
         given%struct_size = c_sizeof(given)

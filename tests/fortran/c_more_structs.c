@@ -59,7 +59,7 @@ int c_csv_is(const ditto_csv_component *c, const ditto_csv_options *o)
 {
     return c->first_column == 1 && c->num_columns == 2 && (int)c->dtype == 3 && c->text_bytes == 4 &&
            (int)c->missing == 5 && c->missing_value == 6 && o->struct_size == 1 && o->num_columns == 2 &&
-           o->skip_lines == 3 && o->delimiter == ';' && o->no_quotes == 4;
+           o->skip_lines == 3 && o->delimiter == ';' && o->no_quotes == 4 && (int)o->compression == 5;
 }
 
 void c_fill_batch(ditto_batch *b)

@@ -91,7 +91,7 @@ contains
                               17, 18_c_int64_t, 19)
         call check(c_optimizer_options_are(o) == 1, 'optimizer_options')
         c = csv_component(1, 2, 3, 4, 5, 6d0)
-        v = csv_options(1, 2, 3, ';', 4)
+        v = csv_options(1, 2, 3, ';', 4, 5)
         call check(c_csv_is(c, v) == 1, 'csv_component and csv_options')
         call c_fill_batch(b)
         call check(b%rows == 1 .and. b%step == 2 .and. b%num_components == 3 .and. b%component(16)%rank == 4 &
@@ -298,6 +298,11 @@ contains
         call sum_of(rows, total, count, status)
         call check(status == 0 .and. total == 4 .and. count == 2, 'from_fixed')
         call rows%destroy(status)
+        call rows%from_text(trim(folder)//'/rows.csv', status, gzip=.true.)
+        call refused(status, 'rows.csv')
+        call rows%from_csv(trim(folder)//'/rows.csv', [csv_columns(1, 1, ditto_f64)], status, &
+                           csv_options(num_columns=3, compression=ditto_compression_gzip))
+        call refused(status, 'rows.csv')
         call rows%from_text(trim(folder)//'/rows.csv', status, skip_lines=-1_int64)
         call refused(status, 'from_text: skip_lines is -1')
         call rows%from_npy(['nowhere.npy'], status)

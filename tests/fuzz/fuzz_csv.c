@@ -1,11 +1,14 @@
 /* tests/fuzz/fuzz_csv.c - CSV files of any bytes, read with options that the first byte chooses. If the
  * reader accepts a file, its rows, texts, numbers and bools must be those of a slow reference, which reads
  * one byte after the other. If the reader refuses a file with two texts in each row, which are all ASCII and
- * fit, the reference must refuse it too. Other refusals are not compared. */
+ * fit, the reference must refuse it too, or the file begins as no text does. Other refusals are not
+ * compared. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
 #include <ditto/source.h>
+
+#include "input/sources/files/signature.h"
 
 #include <malloc.h>
 #include <sys/mman.h>
@@ -22,13 +25,16 @@ const char *const fuzz_seeds[] = {
     "L1.25,-3,4e5,x,y\n123456,1,\"2\",,\"a\"\"\n\"\n",
     "P\"heading\n\xef\xbb\xbf,1\na,b\n",
     "d-1;0.1\r\n2147483647;9007199254740993\r\n",
+    "F31.0,nan\n1e+05,NA\nNaN,1\n",
+    "JTRUE,2.0,x\nFalse,NA,y\nNA,1e2,z\n",
     "@\xef\xbb\xbf"
     "a,b\n \t\nc,d\n",
     NULL,
 };
-const char *const fuzz_words[] = { "\"",    "\"\"", ",",          ";",        "\n",   "\r\n", "\"\n\"",
-                                   "1e308", "-0",   "0.000001",   "99999999", "true", " ",    "\t",
-                                   "\xef",  "\xff", "2147483648", "1e-400",   "\r",   "",     NULL };
+const char *const fuzz_words[] = { "\"",    "\"\"", ",",          ";",        "\n",     "\r\n", "\"\n\"",
+                                   "1e308", "-0",   "0.000001",   "99999999", "true",   " ",    "\t",
+                                   "\xef",  "\xff", "2147483648", "1e-400",   "\r",     "",     "nan",
+                                   "NA",    ".000", "e+00",       "FALSE",    "PK\3\4", NULL };
 unsigned long fuzz_accepted;
 
 enum { MOST = 1 << 13, COLUMNS = 5, TEXT = 16 };
@@ -144,9 +150,9 @@ static void require(bool holds)
 static double value_of(const char *text, ditto_dtype dtype)
 {
     text += strspn(text, " \t");
-    if (*text == '\0')
+    if (*text == '\0' || *text == 'n' || *text == 'N')
         return dtype == DITTO_BOOL ? 1 : 7;
-    return dtype == DITTO_BOOL ? *text == 't' || *text == '1' : strtod(text, NULL);
+    return dtype == DITTO_BOOL ? *text == 't' || *text == 'T' || *text == '1' : strtod(text, NULL);
 }
 
 static void same_number(const char *text, const ditto_tensor *t, uint32_t element)
@@ -232,9 +238,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *name = file_with(data + 1, size - 1);
     ditto_status status = ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, components,
                                                  tables[table].components, &options, &d);
-    /* The only reason for a refusal here is a file without rows. */
+    /* The only reasons for a refusal here are a file without rows, and one that is not text. */
     if (status != DITTO_OK) {
-        require(status == DITTO_ERR_INVALID && num_rows == 0 && good);
+        bool is_text = dti_signature_find((const char *)data + 1, size - 1, true) == NULL;
+        require(is_text ? status == DITTO_ERR_INVALID && num_rows == 0 && good : status == DITTO_ERR_CORRUPT);
         return 0;
     }
     seen = 0;

@@ -20,6 +20,8 @@ const char *const fuzz_seeds[] = {
     "2{\"shape\": (2L, 2L), \"descr\": \">u2\", 'fortran_order': False}\n01234567",
     "0{'descr': '=c16', 'fortran_order': True, 'shape': (1,), }\n0123456789abcdef",
     "0{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3, 1), }\n012345",
+    "0{'descr': '|V2', 'fortran_order': True, 'shape': (1, np.int64(3), 1), }\n012345",
+    "1{'descr': 'bfloat16', 'fortran_order': False, 'shape': (np.int32(3),), }\n012345",
     "4\x93NUMPY\x01~=~{'descr': '<i2', 'fortran_order': False, 'shape': (3,), }   \n012345",
     "4\x93NUMPY\x02~=~~~{'descr': '>i8', 'fortran_order': False, 'shape': (1,), }   \n01234567",
     NULL,
@@ -37,6 +39,7 @@ const char *const fuzz_words[] = {
     "{",          "}",
     "[",          "\n",
     "~",          "\x93NUMPY",
+    "'V2'",       "np.int64(2)",
     NULL,
 };
 unsigned long fuzz_accepted;
@@ -98,9 +101,13 @@ static void expect(struct expected *e, const ditto_element_spec *spec)
         abort();
     const char *descr = value_of(header, "descr") + 1, *shape = value_of(header, "shape"),
                *order = value_of(header, "fortran_order");
+    if (strncmp(descr, "bfloat16", 8) == 0)
+        descr = "<V2";
     size_t count = 1, first = 0;
-    uint32_t rank = 0;
-    for (shape++; *shape != ')'; shape++)
+    uint32_t rank = 0, above_one = 0;
+    for (shape++; *shape != ')'; shape++) {
+        bool named = strncmp(shape, "np.int", 6) == 0;
+        shape += named ? strlen("np.int64(") : 0;
         if (*shape >= '0' && *shape <= '9') {
             char *end;
             size_t length = strtoull(shape, &end, 10);
@@ -109,14 +116,17 @@ static void expect(struct expected *e, const ditto_element_spec *spec)
             else if (rank > spec->component[0].rank || spec->component[0].shape[rank - 1] != length)
                 abort();
             count *= rank > 0 ? length : 1;
+            above_one += length != 1;
             rank++;
-            shape = end - 1;
+            shape = named ? end : end - 1;
         }
+    }
     size_t element = strtoul(descr + 2, NULL, 10);
     ditto_dtype dtype = spec->component[0].dtype;
     if (rank != spec->component[0].rank + 1 || first == 0 || element != ditto_dtype_bytes(dtype) ||
-        strchr("<>=|", descr[0]) == NULL || strchr("fciub", descr[1]) == NULL ||
-        ditto_dtype_name(dtype)[0] != descr[1] || (*order == 'T' && rank > 1))
+        strchr("<>=|", descr[0]) == NULL || strchr("fciubV", descr[1]) == NULL ||
+        (descr[1] == 'V' ? dtype != DITTO_BF16 : ditto_dtype_name(dtype)[0] != descr[1]) ||
+        (*order == 'T' && above_one > 1))
         abort();
     e->width = descr[1] == 'c' ? element / 2 : element;
     e->boolean = descr[1] == 'b';

@@ -14,6 +14,10 @@
 
 #include "input/dataset.h"
 
+#ifdef DTI_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
 /* -- files -- */
 
 /* The bytes of a file that a test makes. */
@@ -32,6 +36,22 @@ static inline void add_number(struct made *made, uint64_t number, size_t bytes) 
     for (size_t i = 0; i < bytes; i++)
         add(made, &(unsigned char){ (unsigned char)(number >> 8 * i) }, 1);
 }
+
+#ifdef DTI_HAVE_ZLIB
+/* Appends a gzip member with these bytes. */
+static inline void add_member(struct made *to, const void *bytes, size_t length)
+{
+    z_stream z = { 0 };
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (unsigned char *)(uintptr_t)bytes;
+    z.avail_in = (uInt)length;
+    z.next_out = to->bytes + to->length;
+    z.avail_out = (uInt)(sizeof to->bytes - to->length);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    to->length += z.total_out;
+    deflateEnd(&z);
+}
+#endif
 
 /* Writes a file in own_folder and returns its path (own_path). */
 static inline const char *write_bytes(const char *name, const void *bytes, size_t length)

@@ -172,8 +172,10 @@ static ditto_status parse_length(struct parser *p, size_t *length)
             return wrong(p, "a length that is too large");
     if (p->at == start || (*start == '0' && p->at - start > 1))
         return wrong(p, "no length");
+    if (named)
+        return take_word(p, ")") ? DITTO_OK : wrong(p, "no end of a length");
     p->at += p->at < p->end && *p->at == 'L';
-    return named && !take(p, ')') ? wrong(p, "no end of a length") : DITTO_OK;
+    return DITTO_OK;
 }
 
 static ditto_status parse_shape(struct parser *p)

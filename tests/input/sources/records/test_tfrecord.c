@@ -4,10 +4,6 @@
 
 #include "base/numbers/checksum.h"
 
-#ifdef DTI_HAVE_ZLIB
-#include <zlib.h>
-#endif
-
 /* -- checksums -- */
 
 static void checksums_have_the_known_values(void **state)
@@ -352,20 +348,6 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
 /* -- compressed files -- */
 
 #ifdef DTI_HAVE_ZLIB
-/* Appends a gzip member with these bytes. */
-static void add_member(struct made *to, const void *bytes, size_t length)
-{
-    z_stream z = { 0 };
-    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    z.next_in = (unsigned char *)(uintptr_t)bytes;
-    z.avail_in = (uInt)length;
-    z.next_out = to->bytes + to->length;
-    z.avail_out = (uInt)(sizeof to->bytes - to->length);
-    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    to->length += z.total_out;
-    deflateEnd(&z);
-}
-
 static struct made packed;
 
 static void compressed_files_have_the_same_rows(void **state)
