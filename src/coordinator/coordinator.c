@@ -117,12 +117,13 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
 static bool await_end(struct ditto_coordinator *c, struct dti_function_worker *w,
                       struct dti_deadline *deadline)
 {
+    struct dti_look look = { 0 };
     /* acquire: pairs with the releases of the worker, and of a thread that retires it. */
     while (!atomic_load_explicit(&w->has_left, memory_order_acquire)) {
         if ((atomic_load_explicit(&w->state, memory_order_acquire) & 3) == DTI_WORKER_RETIRED)
             return false;
         dti_retire_late(c);
-        if (dti_now_ns() >= dti_deadline_at(deadline))
+        if (dti_look(&look) >= dti_deadline_at(deadline))
             dti_retire_at_end(c, w);
         nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
     }
