@@ -7,6 +7,15 @@ bool dti_lock_await(struct dti_lock *lock, uint32_t timeout_ms)
 {
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
     struct dti_look look = { 0 };
+    /* Most holders release it soon. glibc's adaptive mutexes poll as often. */
+    for (int polls = 0; polls < 100; polls++) {
+        uint32_t found = atomic_load_explicit(&lock->word, memory_order_relaxed);
+        if (found == DTI_LOCK_FREE &&
+            atomic_compare_exchange_strong_explicit(&lock->word, &found, DTI_LOCK_HELD, memory_order_acquire,
+                                                    memory_order_relaxed)) /* K1 */
+            return true;
+        dti_pause();
+    }
     /* acquire: K1 */
     while (atomic_exchange_explicit(&lock->word, DTI_LOCK_AWAITED, memory_order_acquire) != DTI_LOCK_FREE) {
         if (dti_look(&look) >= dti_deadline_at(&deadline))
