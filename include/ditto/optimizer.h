@@ -83,7 +83,8 @@ typedef struct ditto_rule_range {
  *  It runs on the threads of all replicas, not of their helpers, and several times at once on different
  *  ranges. How elements are cut into ranges is not specified, so it must update each element independently of
  *  the others. It must not call anything of ditto. A collective in it returns DITTO_ERR_CONTEXT. If it takes
- *  longer than the time limits, the other replicas return with DITTO_ERR_TIMED_OUT.
+ *  longer than the time limits, the other replicas return with DITTO_ERR_TIMED_OUT, and so do other calls
+ *  that use the same shard of a parameter (ditto/parameter.h).
  *
  *  If the components of a variable may differ, the function is called for each copy, with that copy's values,
  *  the same gradient, and the slots as they were before the step. The slots that the call for replica 0's

@@ -28,6 +28,11 @@ DITTO_BEGIN
  *  functions, ditto_scatter, and ditto_apply. They are not collective, except that ditto_apply first reduces
  *  the gradients over the replicas of one worker. What calls at the same time do to each other is an option
  *  of the variable (ditto_concurrency). By default no update is lost.
+ *
+ *  A call that reads, writes, saves or restores a parameter, from a worker or from outside, waits for the
+ *  locks of its shards. It returns DITTO_ERR_TIMED_OUT if others have a lock for timeout_ms of the strategy,
+ *  for example because the function of an optimizer's rule does not return. What it has written to other
+ *  shards before stays.
  *  @{ */
 
 /** How a parameter is pulled. Start from DITTO_PULL_OPTIONS_INIT. */

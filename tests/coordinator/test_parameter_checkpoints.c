@@ -452,6 +452,55 @@ static void rule_12_13_the_folder_of_versions_is_not_for_data(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+static _Atomic bool rule_hangs;
+
+static void hang(const ditto_rule_range *range, void *user)
+{
+    atomic_store(&rule_hangs, true);
+    for (;;)
+        usleep(100000);
+}
+
+static ditto_status push_once(ditto_replica *self, void *user)
+{
+    double ones[COUNT] = { 1 };
+    return ditto_apply(
+        self, *(ditto_optimizer **)user,
+        &(ditto_tensor){ .data = ones, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } }, NULL);
+}
+
+/* A worker has the lock of a shard for ever. */
+static int save_beside_hanging_rule(void *path)
+{
+    struct model m = { .shards = 1 };
+    ditto_optimizer_options options = OPTIONS(optimizer, .rule = DITTO_RULE_FUNCTION, .function = hang);
+    REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER,
+                                  &OPTIONS(strategy, .num_replicas = 1, .timeout_ms = 300),
+                                  &m.strategy) == DITTO_OK);
+    make_table(&m, 1);
+    REQUIRE(ditto_optimizer_create(&m.table, 1, &options, &m.optimizer) == DITTO_OK);
+    REQUIRE(ditto_checkpoint_save(m.strategy, path, NULL) == DITTO_OK);
+    REQUIRE(ditto_coordinator_create(m.strategy, NULL, &m.coordinator) == DITTO_OK);
+    REQUIRE(ditto_function_register("push_once", push_once, &m.optimizer) == DITTO_OK);
+    REQUIRE(ditto_coordinator_schedule(m.coordinator, "push_once", NULL, NULL, NULL) == DITTO_OK);
+    while (!atomic_load(&rule_hangs))
+        usleep(100);
+    REQUIRE(ditto_checkpoint_save(m.strategy, path, NULL) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(strstr(ditto_last_error()->message, "\"layer/table\"") != NULL);
+    REQUIRE(ditto_checkpoint_restore(m.strategy, path, NULL, NULL) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_coordinator_destroy(m.coordinator) == DITTO_ERR_POISONED);
+    return 0;
+}
+
+static void rule_12_13_a_save_beside_a_rule_that_hangs(void **state)
+{
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
+    close(mkstemp(path));
+    assert_int_equal(in_child(save_beside_hanging_rule, path, 60), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +513,7 @@ int main(void)
         cmocka_unit_test(rule_12_13_saves_and_restores_without_locks),
         cmocka_unit_test(rule_12_13_checkpoints_of_mirrored_variables),
         cmocka_unit_test(rule_12_13_the_folder_of_versions_is_not_for_data),
+        cmocka_unit_test(rule_12_13_a_save_beside_a_rule_that_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <ditto/parameter.h>
 
 #include <math.h>
+#include <stdatomic.h>
 
 #define ROWS  40
 #define WIDTH 6
@@ -613,6 +614,82 @@ static void rule_12_12_steps_in_parts_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* -- a rule that never returns -- */
+
+static _Atomic int rule_hangs, use_has_ended;
+static ditto_status used[6];
+
+static void hang(const ditto_rule_range *range, void *user)
+{
+    atomic_store(&rule_hangs, 1);
+    for (;;)
+        sleep_ms(100);
+}
+
+/* Calls what needs the lock of the table's shard. */
+static ditto_status use_locked(ditto_replica *self, void *user)
+{
+    struct step_numbers *n = user;
+    double table[ROWS * WIDTH] = { 0 }, bias[WIDTH] = { 0 };
+    int64_t row = 0;
+    ditto_slices slices = {
+        .rows = 1, .row_count = WIDTH, .dtype = DITTO_F64, .indices = &row, .values = table
+    };
+    ditto_tensor gradients[2] = {
+        { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+        { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } },
+    };
+    used[0] = ditto_pull(self, n->table, NULL, table);
+    used[1] = ditto_pull_rows(self, n->table, &row, 1, NULL, table);
+    used[2] = ditto_lookup(self, n->table, &row, 1, table);
+    used[3] = ditto_assign(self, n->table, DITTO_ASSIGN, table);
+    used[4] = ditto_scatter(self, n->table, DITTO_SCATTER_ADD, &slices);
+    used[5] = ditto_apply(self, n->optimizer, gradients, NULL);
+    atomic_store(&use_has_ended, 1);
+    return DITTO_OK;
+}
+
+/* The table has one shard, and the thread that is in the rule has its lock. */
+static int use_hanging_rule(void *unused)
+{
+    static struct step_numbers n;
+    ditto_strategy *strategy;
+    ditto_coordinator *c;
+    double table[ROWS * WIDTH] = { 0 }, bias[WIDTH];
+    int64_t row = 0;
+    ditto_slices slices = {
+        .rows = 1, .row_count = WIDTH, .dtype = DITTO_F64, .indices = &row, .values = table
+    };
+    REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER,
+                                  &OPTIONS(strategy, .num_replicas = 2, .timeout_ms = 300),
+                                  &strategy) == DITTO_OK);
+    make_variables(strategy, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_FUNCTION, .function = hang), &n);
+    REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
+    REQUIRE(ditto_function_register("take_step", take_step, &n) == DITTO_OK);
+    REQUIRE(ditto_function_register("use_locked", use_locked, &n) == DITTO_OK);
+    REQUIRE(ditto_coordinator_schedule(c, "take_step", NULL, NULL, NULL) == DITTO_OK);
+    while (!atomic_load(&rule_hangs))
+        sleep_ms(1);
+    REQUIRE(ditto_variable_read(n.table, table, sizeof table) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(strstr(ditto_last_error()->message, "the lock of shard 0") != NULL);
+    REQUIRE(ditto_variable_assign(n.table, DITTO_ASSIGN, table, sizeof table) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_variable_lookup(n.table, &row, 1, table, WIDTH * sizeof *table) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_variable_scatter(n.table, DITTO_SCATTER_ADD, &slices) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_variable_read(n.bias, bias, sizeof bias) == DITTO_OK); /* its lock is free */
+    REQUIRE(ditto_coordinator_schedule(c, "use_locked", NULL, NULL, NULL) == DITTO_OK);
+    while (!atomic_load(&use_has_ended))
+        sleep_ms(1);
+    for (int i = 0; i < 6; i++)
+        REQUIRE(used[i] == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_coordinator_destroy(c) == DITTO_ERR_POISONED);
+    return 0;
+}
+
+static void rule_12_11_waiting_for_a_rule_has_a_limit(void **state)
+{
+    assert_int_equal(in_child(use_hanging_rule, NULL, 60), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -627,6 +704,7 @@ int main(void)
         cmocka_unit_test(rule_12_12_old_gradients_are_dropped),
         cmocka_unit_test(rule_12_12_only_parameters_have_old_gradients),
         cmocka_unit_test(rule_12_12_steps_in_parts_are_refused),
+        cmocka_unit_test(rule_12_11_waiting_for_a_rule_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,11 +176,11 @@ static ditto_status hold_values(const struct restoring *r)
     return status;
 }
 
-/* Writes the values. If it fails, nothing has changed, except that of parameters over several hosts a part
- * may have been written. Values without a variable are stored first, because storing them may run out of
- * memory. After that nothing can fail: assigning to existing variables allocates nothing, and the thread
- * already has the turn and is pinned. Hosts have the same values, those of one file, so they need not be
- * compared. */
+/* Writes the values. If it fails, nothing has changed, with two exceptions: over several hosts, and if the
+ * lock of a parameter's shard could not be taken, a part may have been written. Values without a variable are
+ * stored first, because storing them may run out of memory. After that nothing else can fail: assigning to
+ * existing variables allocates nothing, and the thread already has the turn and is pinned. Hosts have the
+ * same values, those of one file, so they need not be compared. */
 static ditto_status write_values(const struct restoring *r, struct dti_parameter_value *list)
 {
     struct dti_team *team = dti_team_of(r->strategy);
@@ -200,7 +200,7 @@ static ditto_status write_values(const struct restoring *r, struct dti_parameter
                                                           .versions = r->value[i].versions,
                                                           .num_versions = r->value[i].num_versions };
     if (status == DITTO_OK)
-        dti_parameters_restore(list, count);
+        status = dti_parameters_restore(list, count);
     dti_cross_leave(team, &frame);
     return status;
 }

@@ -196,7 +196,7 @@ static ditto_status copy_parameters(const struct dti_contents *c, ditto_variable
                                                           .versions = versions_of(c, variable[i]) };
     ditto_status status = dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY);
     if (status == DITTO_OK) {
-        dti_parameters_save(list, count);
+        status = dti_parameters_save(list, count);
         dti_cross_leave(team, &frame);
     }
     free(list);

@@ -339,8 +339,7 @@ ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *o, int6
     DTI_ENTER();
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(dti_not_null(steps, "steps"));
-    *steps = dti_optimizer_steps(o);
-    return DITTO_OK;
+    return dti_optimizer_steps(o, steps);
 }
 
 ditto_status ditto_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out)

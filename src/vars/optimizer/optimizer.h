@@ -151,7 +151,7 @@ void dti_scale_gradient(ditto_dtype dtype, double factor, void *values, size_t c
 /* -- parameter_step.c -- */
 
 /* Returns the number of steps. Of parameters it is read under the lock. */
-int64_t dti_optimizer_steps(const ditto_optimizer *o);
+ditto_status dti_optimizer_steps(const ditto_optimizer *o, int64_t *steps);
 
 /* Reads how old the gradients were. Any thread */
 void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out);

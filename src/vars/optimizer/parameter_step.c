@@ -63,13 +63,12 @@ static ditto_status reduce(struct dti_replica *self, const ditto_optimizer *o, c
     return DITTO_OK;
 }
 
-int64_t dti_optimizer_steps(const ditto_optimizer *o)
+ditto_status dti_optimizer_steps(const ditto_optimizer *o, int64_t *steps)
 {
-    int64_t steps = 0;
-    if (o->iterations->shard == NULL)
-        return *(const int64_t *)o->iterations->copy[0].data;
-    dti_parameter_read(o->iterations, &steps, &(struct dti_reading){ .versions = NULL });
-    return steps;
+    if (o->iterations->shard != NULL)
+        return dti_parameter_read(o->iterations, steps, &(struct dti_reading){ .versions = NULL });
+    *steps = *(const int64_t *)o->iterations->copy[0].data;
+    return DITTO_OK;
 }
 
 /* relaxed, also in take_number: only the holder of the lock writes the numbers, which are only reported. */
@@ -91,12 +90,12 @@ void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters 
         out->histogram[i] = atomic_load_explicit(&o->staleness.histogram[i], memory_order_relaxed);
 }
 
-/* Takes the number of the step that a call belongs to. Steps are numbered from 1. Returns 0 if the gradients
- * are too old. */
-static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *options)
+/* Takes the number of the step that a call belongs to. Steps are numbered from 1. *number stays 0 if the
+ * gradients are too old. */
+static ditto_status take_number(ditto_optimizer *o, const ditto_apply_options *options, int64_t *number)
 {
-    int64_t *steps = o->iterations->copy[0].data, number = 0;
-    dti_shard_lock(o->iterations, 0);
+    int64_t *steps = o->iterations->copy[0].data;
+    DTI_TRY(dti_shard_lock(o->iterations, 0));
     bool is_old = o->options.has_max_staleness != 0 &&
                   *steps - options->read_steps > o->options.max_staleness;
     if (options->has_read_steps) {
@@ -110,15 +109,15 @@ static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *option
             atomic_store_explicit(&o->staleness.largest, staleness, memory_order_relaxed);
     }
     if (!is_old) {
-        number = *steps + 1;
+        *number = *steps + 1;
         if (++o->gathered >= o->options.accumulate) {
             o->gathered = 0;
-            *steps = number;
+            *steps = *number;
             dti_shard_updated(o->iterations, 0);
         }
     }
     dti_shard_unlock(o->iterations, 0);
-    return number;
+    return DITTO_OK;
 }
 
 /* The elements to which the factor of clipping is applied at once. */
@@ -203,17 +202,23 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     return true;
 }
 
-/* Updates the items first, first + every, first + 2 * every, and so on. It cannot fail. */
-static void update_items(const struct dti_applying *a, double factor, uint32_t first, uint32_t every)
+/* Updates the items first, first + every, first + 2 * every, and so on. If the lock of a shard cannot be
+ * taken, the items of all others are updated nevertheless, so that no shard but this one lacks the step. */
+static ditto_status update_items(const struct dti_applying *a, double factor, uint32_t first, uint32_t every)
 {
     const ditto_optimizer *o = a->optimizer;
+    ditto_status updated = DITTO_OK;
     for (size_t item = first; item < o->items; item += every) {
         const struct dti_optimizer_item *i = &o->item[item];
         const ditto_variable *v = o->variable[i->variable];
         const char *gradient = (const char *)a->gradient[i->variable].data +
                                v->piece[i->piece].first * ditto_dtype_bytes(v->spec.dtype);
         bool is_updated = true;
-        dti_shard_lock(v, i->piece);
+        ditto_status status = dti_shard_lock(v, i->piece);
+        if (status != DITTO_OK) {
+            updated = status;
+            continue;
+        }
         if (o->options.accumulate > 1)
             is_updated = gather(a, item, gradient, factor);
         else
@@ -222,6 +227,7 @@ static void update_items(const struct dti_applying *a, double factor, uint32_t f
             dti_shard_updated(v, i->piece);
         dti_shard_unlock(v, i->piece);
     }
+    return updated;
 }
 
 static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const struct reduced *reduced,
@@ -235,10 +241,10 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
     if (clip_norm > 0 && !(norm <= clip_norm)) /* also if the norm is a NaN, as in clip.c */
         factor = clip_norm / norm;
     if (self->index == 0)
-        number = take_number(o, options);
+        DTI_TRY(take_number(o, options, &number));
     if (number != 0 && o->options.accumulate > 1) {
         applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-        update_items(&applying, factor, 0, 1);
+        DTI_TRY(update_items(&applying, factor, 0, 1));
     }
     struct dti_shared_result shared = {
         .name = "ditto_apply", .object = o->name, .dst = &number, .count = 1, .dtype = DITTO_I64
@@ -252,7 +258,7 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
     if (number == 0 || o->options.accumulate > 1)
         return DITTO_OK;
     applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-    update_items(&applying, factor, self->index, self->num_replicas);
+    DTI_TRY(update_items(&applying, factor, self->index, self->num_replicas));
     if (self->num_replicas == 1)
         return DITTO_OK;
     /* The caller of ditto_apply may rely on all updates of its worker. */

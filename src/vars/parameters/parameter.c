@@ -4,6 +4,9 @@
 #include "vars/parameters/parameter_values.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+#define NS_PER_S UINT64_C(1000000000)
 
 ditto_status dti_parameter_make_shards(ditto_variable *v)
 {
@@ -34,12 +37,32 @@ void dti_parameter_free_shards(ditto_variable *v)
     v->shard = NULL;
 }
 
-void dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece)
+ditto_status dti_shard_lock_slowly(const ditto_variable *v, uint32_t piece)
+{
+    const struct dti_team_options *options = dti_team_options(v->team);
+    struct dti_deadline deadline = { .timeout_ms = options->timeout_ms };
+    for (uint64_t now; (now = dti_now_ns()) < dti_deadline_at(&deadline);) {
+        /* It looks at the clock once a second. */
+        uint64_t end = dti_deadline_at(&deadline) - now < NS_PER_S ? dti_deadline_at(&deadline)
+                                                                   : now + NS_PER_S;
+        struct timespec at = { .tv_sec = (time_t)(end / NS_PER_S), .tv_nsec = (long)(end % NS_PER_S) };
+        if (pthread_mutex_clocklock(&v->shard[piece].lock, CLOCK_MONOTONIC, &at) == 0)
+            return DITTO_OK;
+    }
+    return DTI_FAIL(
+        DITTO_ERR_TIMED_OUT,
+        "another thread has had the lock of shard %u of \"%s\" for timeout_ms = %u ms: if the rule "
+        "of its optimizer is a function, it may not have returned",
+        piece, v->name, options->timeout_ms);
+}
+
+ditto_status dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece)
 {
     if (!reading->is_free)
-        dti_shard_lock(v, piece);
+        DTI_TRY(dti_shard_lock(v, piece));
     if (reading->versions != NULL) /* before the elements, which without a lock may be newer */
         reading->versions[piece] = dti_shard_version(v, piece);
+    return DITTO_OK;
 }
 
 void dti_reading_end(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece)
@@ -48,27 +71,31 @@ void dti_reading_end(const struct dti_reading *reading, const ditto_variable *v,
         dti_shard_unlock(v, piece);
 }
 
-void dti_shard_read(const ditto_variable *v, uint32_t piece, void *dst, const struct dti_reading *reading)
+ditto_status dti_shard_read(const ditto_variable *v, uint32_t piece, void *dst,
+                            const struct dti_reading *reading)
 {
-    dti_reading_begin(reading, v, piece);
+    DTI_TRY(dti_reading_begin(reading, v, piece));
     dti_shard_copy(v, dst, dti_shard_elements(v, piece), dti_shard_bytes(v, piece), !reading->is_free);
     dti_reading_end(reading, v, piece);
+    return DITTO_OK;
 }
 
-void dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const void *value)
+ditto_status dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const void *value)
 {
-    dti_shard_lock(v, piece);
+    DTI_TRY(dti_shard_lock(v, piece));
     dti_shard_apply(v, rule, dti_shard_elements(v, piece), value, v->piece[piece].count);
     dti_shard_updated(v, piece);
     dti_shard_unlock(v, piece);
+    return DITTO_OK;
 }
 
 /* -- all shards -- */
 
-void dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading)
+ditto_status dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading)
 {
     for (uint32_t i = 0; i < v->pieces; i++)
-        dti_shard_read(v, i, dti_shard_in(v, i, dst), reading);
+        DTI_TRY(dti_shard_read(v, i, dti_shard_in(v, i, dst), reading));
+    return DITTO_OK;
 }
 
 uint64_t dti_parameter_sum_of_versions(const ditto_variable *v)
@@ -79,21 +106,23 @@ uint64_t dti_parameter_sum_of_versions(const ditto_variable *v)
     return sum;
 }
 
-void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value)
+ditto_status dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value)
 {
+    ditto_status status = DITTO_OK;
     struct dti_fenv saved = dti_fenv_enter();
-    for (uint32_t i = 0; i < v->pieces; i++)
-        dti_shard_write(v, i, rule, dti_shard_in(v, i, value));
+    for (uint32_t i = 0; i < v->pieces && status == DITTO_OK; i++)
+        status = dti_shard_write(v, i, rule, dti_shard_in(v, i, value));
     dti_fenv_leave(saved);
+    return status;
 }
 
-void dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count)
+ditto_status dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count)
 {
     struct dti_parameter_value one = { .variable = v,
                                        .value = (char *)(uintptr_t)value,
                                        .versions = v->optimizer_slot ? NULL : (uint64_t *)(uintptr_t)versions,
                                        .num_versions = count };
-    dti_parameters_restore(&one, 1);
+    return dti_parameters_restore(&one, 1);
 }
 
 /* -- As a kind of variable -- */
@@ -103,26 +132,25 @@ static ditto_status write_in_replica(struct dti_replica *self, ditto_variable *v
                                      const void *value)
 {
     (void)self;
-    dti_parameter_write(v, rule, value);
-    return DITTO_OK;
+    return dti_parameter_write(v, rule, value);
 }
 
 static ditto_status read_cross(ditto_variable *v, void *dst)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    dti_parameter_read(v, dst, &(struct dti_reading){ .versions = NULL });
+    ditto_status status = dti_parameter_read(v, dst, &(struct dti_reading){ .versions = NULL });
     dti_cross_leave(v->team, &frame);
-    return DITTO_OK;
+    return status;
 }
 
 static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    dti_parameter_write(v, rule, value);
+    ditto_status status = dti_parameter_write(v, rule, value);
     dti_cross_leave(v->team, &frame);
-    return DITTO_OK;
+    return status;
 }
 
 const struct dti_variable_kind dti_parameter_kind = { "a parameter", write_in_replica, read_cross,

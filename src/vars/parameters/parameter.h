@@ -7,8 +7,8 @@
  * of one with FREE_READS some reads take none. Such calls, and those that they may meet, access the elements
  * by relaxed atomic accesses (shared_elements.c). A thread has at most one of these locks at a time, and
  * inside it calls nothing that waits, except the function of an optimizer's own rule. Therefore locks cannot
- * wait for each other in a circle. Optimizers' slots of a parameter have the same pieces, and are guarded by
- * the locks of the parameter.
+ * wait for each other in a circle. Such a function may never return, so waiting for a lock has a limit.
+ * Optimizers' slots of a parameter have the same pieces, and are guarded by the locks of the parameter.
  *
  * Edges       V0 -> V1  An update of a shard writes its elements, and then counts the version (V0). A thread
  *             that reads the version (V1) and then the elements, with or without the lock, sees these or
@@ -34,12 +34,17 @@ struct dti_parameter_shard {
 ditto_status dti_parameter_make_shards(ditto_variable *v);
 void dti_parameter_free_shards(ditto_variable *v);
 
-/* Stand around the accesses to a shard, except free reads. They take and release its lock, or do nothing if
- * the variable is HOGWILD. */
-static inline void dti_shard_lock(const ditto_variable *v, uint32_t piece)
+/* The rest of dti_shard_lock, for a lock that another thread has. */
+ditto_status dti_shard_lock_slowly(const ditto_variable *v, uint32_t piece);
+
+/* Stand around the accesses to a shard, except free reads. They take and release its lock, or do nothing
+ * if the variable is HOGWILD. The first returns DITTO_ERR_TIMED_OUT if other threads have the lock for
+ * timeout_ms of the strategy. */
+static inline DITTO_NODISCARD ditto_status dti_shard_lock(const ditto_variable *v, uint32_t piece)
 {
-    if (v->concurrency != DITTO_CONCURRENCY_HOGWILD)
-        pthread_mutex_lock(&v->shard[piece].lock);
+    if (v->concurrency == DITTO_CONCURRENCY_HOGWILD || pthread_mutex_trylock(&v->shard[piece].lock) == 0)
+        return DITTO_OK;
+    return dti_shard_lock_slowly(v, piece);
 }
 
 static inline void dti_shard_unlock(const ditto_variable *v, uint32_t piece)
@@ -118,11 +123,12 @@ struct dti_reading {
     uint64_t *versions; /* [pieces] for the version of each shard, or NULL */
 };
 
-/* Stand around the copies from one shard. */
-void dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece);
+/* Stand around the copies from one shard. The first returns DITTO_ERR_TIMED_OUT. */
+DITTO_NODISCARD ditto_status dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v,
+                                               uint32_t piece);
 void dti_reading_end(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece);
 
-/* -- one shard -- */
+/* -- one shard. The functions that return a status return that of dti_shard_lock, here and below -- */
 
 static inline char *dti_shard_elements(const ditto_variable *v, uint32_t piece)
 {
@@ -140,31 +146,36 @@ static inline char *dti_shard_in(const ditto_variable *v, uint32_t piece, const 
 }
 
 /* Copies its elements to dst. */
-void dti_shard_read(const ditto_variable *v, uint32_t piece, void *dst, const struct dti_reading *reading);
+DITTO_NODISCARD ditto_status dti_shard_read(const ditto_variable *v, uint32_t piece, void *dst,
+                                            const struct dti_reading *reading);
 
 /* Changes its elements by the rule. */
-void dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const void *value);
+DITTO_NODISCARD ditto_status dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule,
+                                             const void *value);
 
 /* -- all shards. Any thread that holds the variable -- */
 
 /* Copies the elements of a parameter to dst, shard by shard, each between two updates if the reading is not
  * free. */
-void dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading);
+DITTO_NODISCARD ditto_status dti_parameter_read(const ditto_variable *v, void *dst,
+                                                const struct dti_reading *reading);
 
 /* Adds up the versions of all shards. */
 uint64_t dti_parameter_sum_of_versions(const ditto_variable *v);
 
 /* Changes the elements of a parameter by the rule, one shard after the other. */
-void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value);
+DITTO_NODISCARD ditto_status dti_parameter_write(const ditto_variable *v, enum dti_rule rule,
+                                                 const void *value);
 
 /* Copies a restored value to a parameter, or to a slot of one. Workers may use it meanwhile. A parameter gets
  * the versions, as dti_restored_version says, or counts an update if there are none. A slot changes no
  * version. */
-void dti_parameter_fill(ditto_variable *v, const void *value, const uint64_t *versions, size_t count);
+DITTO_NODISCARD ditto_status dti_parameter_fill(ditto_variable *v, const void *value,
+                                                const uint64_t *versions, size_t count);
 
 /* -- parameter_rows.c: rows of a parameter, whose indices have been checked. A row number that the caller
- * changes meanwhile cannot lead outside of the parameter. Return NO_MEMORY. Any thread that holds the
- * variable. -- */
+ * changes meanwhile cannot lead outside of the parameter. Return NO_MEMORY and TIMED_OUT. Any thread that
+ * holds the variable. -- */
 
 /* Changes rows by the rule, in the order of the slices, one shard after the other. */
 ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);

@@ -97,15 +97,18 @@ static size_t first_of(const struct sorted_rows *s, uint32_t piece)
 /* Rows are prefetched this many rows before they are used. */
 #define AHEAD 6
 
-static void scatter_sorted(const ditto_variable *v, enum dti_rule rule, const struct sorted_rows *s,
-                           const char *values)
+static ditto_status scatter_sorted(const ditto_variable *v, enum dti_rule rule, const struct sorted_rows *s,
+                                   const char *values)
 {
     size_t row_count = v->count / v->spec.shape[0];
+    ditto_status status = DITTO_OK;
     struct dti_fenv saved = dti_fenv_enter();
     for (uint32_t i = 0; i < v->pieces; i++) {
         if (first_of(s, i) == s->end[i])
             continue;
-        dti_shard_lock(v, i);
+        status = dti_shard_lock(v, i);
+        if (status != DITTO_OK)
+            break;
         char *elements = dti_shard_elements(v, i);
         size_t to = s->end[i];
         for (size_t k = first_of(s, i); k < to; k++) {
@@ -118,22 +121,24 @@ static void scatter_sorted(const ditto_variable *v, enum dti_rule rule, const st
         dti_shard_unlock(v, i);
     }
     dti_fenv_leave(saved);
+    return status;
 }
 
-static void lookup_sorted(const ditto_variable *v, const struct sorted_rows *s, char *rows,
-                          const struct dti_reading *reading)
+static ditto_status lookup_sorted(const ditto_variable *v, const struct sorted_rows *s, char *rows,
+                                  const struct dti_reading *reading)
 {
     for (uint32_t i = 0; i < v->pieces; i++) {
         if (first_of(s, i) == s->end[i])
             continue;
         const char *elements = dti_shard_elements(v, i);
-        dti_reading_begin(reading, v, i);
+        DTI_TRY(dti_reading_begin(reading, v, i));
         for (size_t k = first_of(s, i); k < s->end[i]; k++)
             /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sort has made all rows */
             dti_shard_copy(v, rows + s->row[k].entry * s->row_bytes, elements + s->row[k].offset,
                            s->row_bytes, !reading->is_free);
         dti_reading_end(reading, v, i);
     }
+    return DITTO_OK;
 }
 
 ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
@@ -143,9 +148,9 @@ ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, 
     if (slices->rows == 0)
         return DITTO_OK;
     DTI_TRY(sort(v, slices->indices, slices->rows, &few, &s));
-    scatter_sorted(v, rule, &s, slices->values);
+    ditto_status status = scatter_sorted(v, rule, &s, slices->values);
     free(s.memory);
-    return DITTO_OK;
+    return status;
 }
 
 ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
@@ -156,7 +161,7 @@ ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indice
     if (count == 0)
         return DITTO_OK;
     DTI_TRY(sort(v, indices, count, &few, &s));
-    lookup_sorted(v, &s, rows, reading);
+    ditto_status status = lookup_sorted(v, &s, rows, reading);
     free(s.memory);
-    return DITTO_OK;
+    return status;
 }

@@ -42,9 +42,9 @@ static bool has_elements(const ditto_variable *v, uint32_t piece)
     return piece < v->pieces && dti_shard_bytes(v, piece) != 0;
 }
 
-static void save_shard(const struct shard_group *g, uint32_t piece)
+static ditto_status save_shard(const struct shard_group *g, uint32_t piece)
 {
-    dti_shard_lock(g->v, piece);
+    DTI_TRY(dti_shard_lock(g->v, piece));
     /* before the elements, for variables without locks (V1 in parameter.h) */
     if (g->versions != NULL)
         g->versions[piece] = dti_shard_version(g->v, piece);
@@ -55,11 +55,12 @@ static void save_shard(const struct shard_group *g, uint32_t piece)
                            dti_shard_bytes(v, piece), true);
     }
     dti_shard_unlock(g->v, piece);
+    return DITTO_OK;
 }
 
-static void restore_shard(const struct shard_group *g, uint32_t piece)
+static ditto_status restore_shard(const struct shard_group *g, uint32_t piece)
 {
-    dti_shard_lock(g->v, piece);
+    DTI_TRY(dti_shard_lock(g->v, piece));
     for (size_t i = 0; i < g->count; i++) {
         const ditto_variable *v = g->list[i].variable;
         if (has_elements(v, piece))
@@ -72,6 +73,7 @@ static void restore_shard(const struct shard_group *g, uint32_t piece)
     else if (g->restored == VERSIONS_COUNT)
         dti_shard_updated(g->v, piece);
     dti_shard_unlock(g->v, piece);
+    return DITTO_OK;
 }
 
 /* A parameter and its slots have the same locks, and become neighbours. */
@@ -82,8 +84,8 @@ static int by_shards(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static void copy_all(struct dti_parameter_value *list, size_t count,
-                     void (*copy)(const struct shard_group *g, uint32_t piece))
+static ditto_status copy_all(struct dti_parameter_value *list, size_t count,
+                             ditto_status (*copy)(const struct shard_group *g, uint32_t piece))
 {
     if (count != 0)
         qsort(list, count, sizeof *list, by_shards);
@@ -92,16 +94,17 @@ static void copy_all(struct dti_parameter_value *list, size_t count,
             end++;
         struct shard_group g = group_of(&list[first], end - first);
         for (uint32_t piece = 0; piece < g.v->pieces; piece++)
-            copy(&g, piece);
+            DTI_TRY(copy(&g, piece));
     }
+    return DITTO_OK;
 }
 
-void dti_parameters_save(struct dti_parameter_value *list, size_t count)
+ditto_status dti_parameters_save(struct dti_parameter_value *list, size_t count)
 {
-    copy_all(list, count, save_shard);
+    return copy_all(list, count, save_shard);
 }
 
-void dti_parameters_restore(struct dti_parameter_value *list, size_t count)
+ditto_status dti_parameters_restore(struct dti_parameter_value *list, size_t count)
 {
-    copy_all(list, count, restore_shard);
+    return copy_all(list, count, restore_shard);
 }

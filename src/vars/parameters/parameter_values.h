@@ -32,15 +32,17 @@ static inline bool dti_has_versions(const ditto_variable *v)
 }
 
 /* -- all variables of a list. The caller is in a cross call. For companion libraries, too. They change the
- * order of the list -- */
+ * order of the list. They return TIMED_OUT if another thread does not give the lock of a shard back -- */
 
 /* Copies the elements of all variables of the list to their values, and stores the versions, of which there
  * are as many as shards. */
-DTI_COMPANION void dti_parameters_save(struct dti_parameter_value *list, size_t count);
+DTI_COMPANION DITTO_NODISCARD ditto_status dti_parameters_save(struct dti_parameter_value *list,
+                                                               size_t count);
 
 /* Copies the values of the list to the elements of the variables. The shards of a parameter get the versions.
  * If their number is another one, each shard gets the largest of them. Without versions this counts as an
  * update of each shard. Slots alone change no version. */
-DTI_COMPANION void dti_parameters_restore(struct dti_parameter_value *list, size_t count);
+DTI_COMPANION DITTO_NODISCARD ditto_status dti_parameters_restore(struct dti_parameter_value *list,
+                                                                  size_t count);
 
 #endif

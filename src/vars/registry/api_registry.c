@@ -59,7 +59,7 @@ static ditto_status restore_created(const struct dti_team *team, const struct dt
         else if (v->shard == NULL)
             DTI_TRY(v->kind->cross_write(v, DTI_RULE_ASSIGN, list->value));
         else
-            dti_parameter_fill(v, list->value, list->versions, list->num_versions);
+            DTI_TRY(dti_parameter_fill(v, list->value, list->versions, list->num_versions));
     }
     return DITTO_OK;
 }

@@ -43,8 +43,7 @@ ditto_status ditto_pull(ditto_replica *self, const ditto_variable *variable,
     DTI_TRY(check(variable, options, &known));
     DTI_TRY(dti_buffer_check(dst, variable->bytes, variable->spec.dtype, "dst"));
     struct dti_reading reading = { known.lock == DITTO_SWITCH_OFF, known.versions };
-    dti_parameter_read(variable, dst, &reading);
-    return DITTO_OK;
+    return dti_parameter_read(variable, dst, &reading);
 }
 
 ditto_status ditto_pull_rows(ditto_replica *self, const ditto_variable *variable, const int64_t *indices,

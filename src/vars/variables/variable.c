@@ -144,7 +144,7 @@ static ditto_status allocate_and_add(ditto_variable *v, const void *value)
     DTI_TRY(dti_copies_allocate(v, value));
     ditto_status status = DITTO_OK;
     if (waiting != NULL && v->shard != NULL)
-        dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
+        status = dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
     else if (waiting != NULL)
         status = v->kind->cross_write(v, DTI_RULE_ASSIGN, waiting->value);
     /* Another host may have no memory for it. Slots wait for the end of their optimizer's creation. A host
