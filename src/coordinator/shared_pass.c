@@ -104,6 +104,7 @@ static ditto_status take_returned(struct dti_shared_pass *pass, struct dti_share
 static ditto_status choose(struct dti_team *team, struct dti_shared_pass *pass, struct dti_shared_batch **out)
 {
     struct dti_frame frame;
+    ditto_error kept = *dti_error_get();
     uint64_t want = pass->cut.global;
     size_t got = 0;
     struct dti_shared_batch *batch = allocate_batch(pass, want);
@@ -117,6 +118,7 @@ static ditto_status choose(struct dti_team *team, struct dti_shared_pass *pass, 
     if (status != DITTO_OK)
         dti_shared_pass_end(pass, status);
     if (dti_cut_exists(&pass->cut, want, got, status < 0, false)) {
+        dti_error_set(&kept); /* an error that the cursor has found is returned by later calls */
         pass->next_number++;
         *out = batch;
         return DITTO_OK;

@@ -30,7 +30,10 @@ void dti_chunk_free(struct dti_chunk *chunk)
 
 void dti_chunk_fill(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows, size_t count)
 {
+    ditto_error kept = *dti_error_get(); /* the row that cannot be read may never be asked for */
     chunk->all_read = dti_dataset_fill(chunk->dataset, reader, rows, count, chunk->component) == DITTO_OK;
+    if (!chunk->all_read)
+        dti_error_set(&kept);
 }
 
 ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows,

@@ -33,9 +33,12 @@ static ditto_status reduce_all(struct reduction *r)
 {
     for (;;) {
         size_t got;
+        ditto_error kept = *dti_error_get(), error;
         ditto_status next_status = dti_cursor_next(r->cursor, r->rows, r->chunk.most, &got);
-        ditto_error error = next_status < 0 ? *dti_error_get() : (ditto_error){ 0 };
-        /* The rows before an error of the cursor are reduced first. */
+        /* The rows before an error of the cursor are reduced first, and may be the last ones. A cursor may
+         * also keep an error for its next call. */
+        error = *dti_error_get();
+        dti_error_set(&kept);
         ditto_status reduce_status = DITTO_OK;
         dti_chunk_fill(&r->chunk, &r->reader, r->rows, got);
         for (size_t i = 0; i < got && reduce_status == DITTO_OK; i++)

@@ -380,9 +380,12 @@ static ditto_status fail_at_500(const ditto_tensor *in, const ditto_tensor *out,
 static ditto_status take_and_count_errors(ditto_replica *self, void *user)
 {
     ditto_batch batch;
+    ditto_error before = *ditto_last_error();
     ditto_status status = ditto_shared_dataset_next(self, test.shared, &batch);
     if (status == DITTO_OK)
         count_rows(&batch);
+    if (status == DITTO_OK && strcmp(ditto_last_error()->message, before.message) != 0)
+        return ditto_fail(self, 1, "a call that succeeds has changed the last error");
     atomic_fetch_add(status < 0 ? &test.errors : &test.ends, status != DITTO_OK);
     return status < 0 && status != DITTO_ERR_USER ? status : DITTO_OK;
 }

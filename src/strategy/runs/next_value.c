@@ -26,14 +26,17 @@ struct value_take {
 static ditto_status peek_own(struct dti_replica *r, void *argument)
 {
     struct value_take *t = argument;
+    ditto_error kept = *dti_error_get();
     ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->index], false);
     if (status == DITTO_OK)
         /* relaxed: it is read after the job, whose end orders it (D0 -> D1 of team.h) */
         atomic_fetch_add_explicit(&t->num_with_rows, 1, memory_order_relaxed);
     else if (!dti_iterator_has_ended(t->iterator, r->index))
         return status;
-    else
+    else {
+        dti_error_set(&kept);
         dti_iterator_describe_empty(t->iterator, &t->batch[r->index]);
+    }
     return DITTO_OK;
 }
 

@@ -210,12 +210,14 @@ static ditto_status make_iterations(ditto_optimizer *o)
  * finds the slot. */
 static void destroy_variables(ditto_variable **variable, size_t count)
 {
+    ditto_error kept = *dti_error_get();
     for (size_t i = 0; variable != NULL && i < count; i++)
         if (variable[i] != NULL) {
             variable[i]->users = 0; /* it was only used by this optimizer */
             while (dti_variable_destroy(variable[i]) == DITTO_ERR_BUSY)
                 sched_yield();
         }
+    dti_error_set(&kept);
 }
 
 static const char *name_of(const struct dti_dependent *dependent)

@@ -312,6 +312,37 @@ static void a_generator_that_fails_loses_no_row_before_it(void **state)
     assert_int_equal(f.opened, f.closed);
 }
 
+static ditto_status stop_at_once(const ditto_tensor *row, void *state)
+{
+    return DITTO_END_OF_INPUT;
+}
+
+static ditto_status fail_on_five(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                 void *user)
+{
+    *(int64_t *)out->data = *(const int64_t *)in->data;
+    return *(const int64_t *)in->data == 5 ? DITTO_ERR_IO : DITTO_OK;
+}
+
+/* Several rows are chosen and read together, so a later one may have failed. */
+static void a_reduction_that_stops_before_an_error_leaves_no_error(void **state)
+{
+    struct failing f = { .at = 5, .with = DITTO_ERR_USER };
+    ditto_dataset *numbers = range(0, 10), *d;
+    ditto_error before = *ditto_last_error();
+    assert_ok(ditto_dataset_map(numbers, fail_on_five, NULL, NULL, &d));
+    assert_ok(ditto_dataset_destroy(numbers));
+    assert_ok(ditto_dataset_reduce(d, stop_at_once, NULL, 0));
+    assert_string_equal(ditto_last_error()->message, before.message);
+    assert_ok(ditto_dataset_destroy(d));
+    for (int is_shuffled = 0; is_shuffled < 2; is_shuffled++) {
+        d = is_shuffled ? then(failing_generator(&f), shuffle_by, 3) : failing_generator(&f);
+        assert_ok(ditto_dataset_reduce(d, stop_at_once, NULL, 0));
+        assert_string_equal(ditto_last_error()->message, before.message);
+        assert_ok(ditto_dataset_destroy(d));
+    }
+}
+
 static ditto_status refuse_open(void *user, uint64_t pass, void **position)
 {
     return DITTO_ERR_USER;
@@ -473,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_row_that_no_memory_holds_is_refused),
         cmocka_unit_test(a_shuffle_without_limit_reaches_every_order),
         cmocka_unit_test(a_generator_that_fails_loses_no_row_before_it),
+        cmocka_unit_test(a_reduction_that_stops_before_an_error_leaves_no_error),
         cmocka_unit_test(an_input_that_cannot_be_opened_fails_after_the_rows_of_those_before_it),
         cmocka_unit_test(a_function_that_fails_is_named_with_the_row),
         cmocka_unit_test(wrong_arguments_are_refused_by_transformations),
