@@ -4,9 +4,6 @@
 #include "vars/parameters/parameter_values.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-#define NS_PER_S UINT64_C(1000000000)
 
 ditto_status dti_parameter_make_shards(ditto_variable *v)
 {
@@ -14,46 +11,26 @@ ditto_status dti_parameter_make_shards(ditto_variable *v)
     if (v->shard == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the locks of \"%s\", which has %u shards",
                         v->name, v->pieces);
-    /* A lock is held for about a microsecond, so a thread that waits for it spins before it sleeps. Two
-     * workers that push skewed rows took 38 ns for a row without it, and take 26 to 29 ns. */
-    pthread_mutexattr_t spins;
-    pthread_mutexattr_init(&spins);
-    pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
-    for (uint32_t i = 0; i < v->pieces; i++) {
-        pthread_mutex_init(&v->shard[i].lock, &spins);
-        atomic_init(&v->shard[i].version, 0);
-    }
-    pthread_mutexattr_destroy(&spins);
+    for (uint32_t i = 0; i < v->pieces; i++)
+        v->shard[i] = (struct dti_parameter_shard){ .version = 0 };
     v->access_bytes = dti_shard_access_bytes(v);
     return DITTO_OK;
 }
 
 void dti_parameter_free_shards(ditto_variable *v)
 {
-    for (uint32_t i = 0; v->shard != NULL && !v->borrows_shards && i < v->pieces; i++)
-        pthread_mutex_destroy(&v->shard[i].lock);
     if (!v->borrows_shards)
         free(v->shard);
     v->shard = NULL;
 }
 
-ditto_status dti_shard_lock_slowly(const ditto_variable *v, uint32_t piece)
+ditto_status dti_shard_fail_locked(const ditto_variable *v, uint32_t piece)
 {
-    const struct dti_team_options *options = dti_team_options(v->team);
-    struct dti_deadline deadline = { .timeout_ms = options->timeout_ms };
-    for (uint64_t now; (now = dti_now_ns()) < dti_deadline_at(&deadline);) {
-        /* It looks at the clock once a second. */
-        uint64_t end = dti_deadline_at(&deadline) - now < NS_PER_S ? dti_deadline_at(&deadline)
-                                                                   : now + NS_PER_S;
-        struct timespec at = { .tv_sec = (time_t)(end / NS_PER_S), .tv_nsec = (long)(end % NS_PER_S) };
-        if (pthread_mutex_clocklock(&v->shard[piece].lock, CLOCK_MONOTONIC, &at) == 0)
-            return DITTO_OK;
-    }
     return DTI_FAIL(
         DITTO_ERR_TIMED_OUT,
         "another thread has had the lock of shard %u of \"%s\" for timeout_ms = %u ms: if the rule "
         "of its optimizer is a function, it may not have returned",
-        piece, v->name, options->timeout_ms);
+        piece, v->name, dti_team_options(v->team)->timeout_ms);
 }
 
 ditto_status dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece)

@@ -19,12 +19,12 @@
 
 #include <ditto/slices.h>
 
+#include "base/waiting/lock.h"
+#include "replicas/team/team.h"
 #include "vars/vars.h"
 
-#include <pthread.h>
-
 struct dti_parameter_shard {
-    alignas(DTI_CACHE_LINE_PAIR) pthread_mutex_t lock;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_lock lock;
 
     /* The number of updates. It is written under the lock, and may be read without it. */
     _Atomic uint64_t version;
@@ -34,23 +34,24 @@ struct dti_parameter_shard {
 ditto_status dti_parameter_make_shards(ditto_variable *v);
 void dti_parameter_free_shards(ditto_variable *v);
 
-/* The rest of dti_shard_lock, for a lock that another thread has. */
-ditto_status dti_shard_lock_slowly(const ditto_variable *v, uint32_t piece);
+/* Records the error of a lock that another thread has had for too long. */
+ditto_status dti_shard_fail_locked(const ditto_variable *v, uint32_t piece);
 
 /* Stand around the accesses to a shard, except free reads. They take and release its lock, or do nothing
  * if the variable is HOGWILD. The first returns DITTO_ERR_TIMED_OUT if other threads have the lock for
  * timeout_ms of the strategy. */
 static inline DITTO_NODISCARD ditto_status dti_shard_lock(const ditto_variable *v, uint32_t piece)
 {
-    if (v->concurrency == DITTO_CONCURRENCY_HOGWILD || pthread_mutex_trylock(&v->shard[piece].lock) == 0)
+    if (v->concurrency == DITTO_CONCURRENCY_HOGWILD ||
+        dti_lock_take(&v->shard[piece].lock, dti_team_options(v->team)->timeout_ms))
         return DITTO_OK;
-    return dti_shard_lock_slowly(v, piece);
+    return dti_shard_fail_locked(v, piece);
 }
 
 static inline void dti_shard_unlock(const ditto_variable *v, uint32_t piece)
 {
     if (v->concurrency != DITTO_CONCURRENCY_HOGWILD)
-        pthread_mutex_unlock(&v->shard[piece].lock);
+        dti_lock_release(&v->shard[piece].lock);
 }
 
 static inline uint64_t dti_shard_version(const ditto_variable *v, uint32_t piece)
