@@ -619,18 +619,25 @@ static void rule_12_12_steps_in_parts_are_refused(void **state)
 static _Atomic int rule_hangs, use_has_ended;
 static ditto_status used[6];
 
+/* Adds the gradient, but hangs in the table. */
 static void hang(const ditto_rule_range *range, void *user)
 {
-    atomic_store(&rule_hangs, 1);
-    for (;;)
-        sleep_ms(100);
+    double *value = range->value;
+    const double *gradient = range->gradient;
+    if (range->count > WIDTH) { /* a part of the table */
+        atomic_store(&rule_hangs, 1);
+        for (;;)
+            sleep_ms(100);
+    }
+    for (size_t i = 0; i < range->count; i++)
+        value[i] += gradient[i];
 }
 
 /* Calls what needs the lock of the table's shard. */
 static ditto_status use_locked(ditto_replica *self, void *user)
 {
     struct step_numbers *n = user;
-    double table[ROWS * WIDTH] = { 0 }, bias[WIDTH] = { 0 };
+    double table[ROWS * WIDTH] = { 0 }, bias[WIDTH] = { 1 };
     int64_t row = 0;
     ditto_slices slices = {
         .rows = 1, .row_count = WIDTH, .dtype = DITTO_F64, .indices = &row, .values = table
@@ -681,6 +688,8 @@ static int use_hanging_rule(void *unused)
         sleep_ms(1);
     for (int i = 0; i < 6; i++)
         REQUIRE(used[i] == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_variable_read(n.bias, bias, sizeof bias) == DITTO_OK);
+    REQUIRE(bias[0] == 1); /* the step has updated the other variable */
     REQUIRE(ditto_coordinator_destroy(c) == DITTO_ERR_POISONED);
     return 0;
 }
