@@ -197,10 +197,15 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     strategy->merging[r->index].arguments = arguments;
     if (r->index == 0)
         dti_pause_announce(r);
+    ditto_error kept;
+    if (r->index != 0)
+        kept = *dti_error_get();
     /* Functions on devices may take any time, so the time limit of the meeting begins after the join. */
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     ditto_status status = dti_sync_meet(r, &matched, &deadline);
     DTI_TRY(status == DITTO_OK ? execute_pause(r, merge, merged) : recover(r, status));
+    if (r->index != 0)
+        dti_error_set(&kept); /* a run inside the pause may have failed on this thread */
     if (dti_stopped(r->stop))
         return dti_team_stop_status(r->team);
     if (result != NULL)

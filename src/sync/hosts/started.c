@@ -216,9 +216,13 @@ bool dti_started_work_on(struct dti_replica *self, uint64_t number)
     }
     if (!dti_access_begin(self))
         return false;
+    ditto_error kept = *dti_error_get();
     ditto_status status = carry_out(sync, number,
                                     ring->deadline != NULL ? ring->deadline->timeout_ms : self->timeout_ms);
     dti_access_end(self);
+    /* The run has been stopped with the error. This call may wait for another operation, which has ended. */
+    if (status != DITTO_OK)
+        dti_error_set(&kept);
     return status == DITTO_OK;
 }
 
