@@ -301,7 +301,7 @@ static void try_operation(ditto_strategy *strategy, int which, enum fault fault,
     struct report next = { 0 };
     /* A replica that waits for a pending operation sees only that another one meets elsewhere. */
     const char *wanted = fault == CALLS_OTHER && operations[which].is_pending
-                             ? "(last in ditto_all_reduce #4), which has not started it"
+                             ? "(in ditto_all_reduce #4), which has not started it"
                              : expected[fault].words;
     ditto_status status = ditto_strategy_run(strategy, take_part, &t);
     char words[512];

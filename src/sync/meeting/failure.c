@@ -6,7 +6,9 @@
 
 enum { MOST_DESCRIBED = 3 };
 
-bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
+/* Returns true if no other replica has begun a later run. If it returns false, the last call of `replica`
+ * belongs to an earlier run. */
+static bool is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 {
     uint64_t own_run = atomic_load_explicit(&sync->state[replica].run, memory_order_relaxed);
     uint32_t i = 0;
@@ -16,18 +18,27 @@ bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
     return i == sync->num_replicas;
 }
 
-void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
+void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
     const struct dti_replica_state *state = &sync->state[replica];
-    const char *last = atomic_load_explicit(&state->name, memory_order_relaxed);
+    /* All loads are relaxed, because the values may change meanwhile. */
+    const char *name = atomic_load_explicit(&state->name, memory_order_relaxed);
     uint32_t number = atomic_load_explicit(&state->number, memory_order_relaxed);
-    dti_text_add(text, "replica %u (", dti_team_replica(sync->team, replica)->id);
-    if (dti_replica_returned(dti_team_replica(sync->team, replica)))
+    bool returned = dti_replica_returned(dti_team_replica(sync->team, replica));
+    bool is_inside = !returned && atomic_load_explicit(&state->finished, memory_order_relaxed) != number;
+    if (returned)
         dti_text_add(text, "returned from its function; ");
-    if (last != NULL && dti_is_in_last_run(sync, replica))
-        dti_text_add(text, "last in %s #%u)", last, number);
+    if (name != NULL && is_in_last_run(sync, replica))
+        dti_text_add(text, "%s %s #%u", is_inside ? "in" : "last in", name, number);
     else
-        dti_text_add(text, "in no collective yet)");
+        dti_text_add(text, "in no collective yet");
+}
+
+void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
+{
+    dti_text_add(text, "replica %u (", dti_team_replica(sync->team, replica)->id);
+    dti_describe_place(sync, replica, text);
+    dti_text_add(text, ")");
 }
 
 uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t number,

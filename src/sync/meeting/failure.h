@@ -11,11 +11,10 @@
 
 /* -- Descriptions. Any thread. They are diagnostics: the state that they describe may change meanwhile -- */
 
-/* Returns true if no other replica has begun a later run. If it returns false, the last call of `replica`
- * belongs to an earlier run. */
-bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica);
-/* Writes for example "replica 3 (last in ditto_barrier #7)", where ditto_barrier is the seventh collective of
- * the replica in this run. */
+/* Writes for example "in ditto_barrier #7" if the replica is in its seventh collective of this run, "last in
+ * ditto_barrier #7" if it is behind it, or "in no collective yet". */
+void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
+/* The same as "replica 3 (in ditto_barrier #7)". */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
 /* Describes the replicas for which is_missing(sync, replica, number) returns true. `number` is that of the
  * meeting or of the started operation. Up to three are described one by one. If there are more, their numbers

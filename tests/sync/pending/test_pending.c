@@ -314,7 +314,7 @@ static void replicas_that_leave_give_errors_that_name_them(void **state)
                          " (returned from its function");
             expect_fault(replicas[k], STARTS_OTHER, counts[c], DITTO_ERR_DIVERGED, maximum);
             expect_fault(replicas[k], MEETS_INSTEAD, counts[c], DITTO_ERR_DIVERGED,
-                         " (last in ditto_barrier #1), which has not started it");
+                         " (in ditto_barrier #1), which has not started it");
             expect_fault(replicas[k], STARTS_LESS, counts[c], DITTO_ERR_DIVERGED,
                          " calls ditto_barrier #1 (after a different number of started operations)");
             expect_fault(replicas[k], NEVER_STARTS, counts[c], DITTO_ERR_TIMED_OUT,
