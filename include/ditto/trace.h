@@ -139,7 +139,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strat
  *  @param path      path of the file. An existing file is overwritten
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    `path` is NULL
- *  @retval DITTO_ERR_IO         the file cannot be written, or not completely. The message has the errno
+ *  @retval DITTO_ERR_IO         the file cannot be written, or not completely, and is then left empty. The
+ *                               message has the errno
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded
  *  @par Cost
  *  Writes about a hundred bytes for each event. */

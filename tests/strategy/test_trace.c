@@ -5,7 +5,10 @@
 #include "replicas/team/team.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -272,6 +275,34 @@ static void events_are_kept_up_to_the_capacity(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static void a_trace_that_does_not_fit_leaves_an_empty_file(void **state)
+{
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    struct traced traced = { .rounds = 10 };
+    char path[SCRATCH_NAME];
+    struct rlimit before;
+    struct stat written;
+    int file = mkstemp(scratch_name(path, "trace"));
+    assert_true(file >= 0);
+    close(file);
+    assert_ok(ditto_strategy_trace_start(strategy, NULL));
+    run_all(strategy, work, &traced, &traced.report);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 4096, before.rlim_max }), 0);
+    ditto_status status = ditto_strategy_trace_write(strategy, path);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_status(status, DITTO_ERR_IO);
+    assert_message("could not be written completely, so it is left empty: File too large");
+    assert_int_equal(stat(path, &written), 0);
+    assert_int_equal(written.st_size, 0);
+    assert_status(ditto_strategy_trace_write(strategy, "/dev/full"), DITTO_ERR_IO);
+    assert_message("could not be written completely: No space left");
+    unlink(path);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 struct taking {
     struct report report;
     ditto_iterator *iterator;
@@ -394,6 +425,7 @@ int main(void)
         cmocka_unit_test(a_pause_lasts_until_its_merge_function_returns),
         cmocka_unit_test(waiting_for_devices_is_not_computing),
         cmocka_unit_test(events_are_kept_up_to_the_capacity),
+        cmocka_unit_test(a_trace_that_does_not_fit_leaves_an_empty_file),
         cmocka_unit_test(batches_are_shown_on_their_producers_tracks),
         cmocka_unit_test(tracing_does_not_begin_inside_a_run),
     };
