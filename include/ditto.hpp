@@ -529,22 +529,33 @@ template <class T> struct is_contiguous<std::__wrap_iter<T *>> : std::true_type 
 };
 #endif
 
-// Gives an error that is found here, and not by the library.
-template <class T> outcome<T> fail(const char *message)
+// Gives an error that is found here, and not by the library. `function` is the C function that is not called
+// because of it. With the replica, the record says the same as that of an error of the C function.
+template <class T>
+outcome<T> fail(const char *function, const char *message, ditto_status status = DITTO_ERR_INVALID)
 {
+    ditto_context here = DITTO_CONTEXT_INIT;
+    ditto_error record = ditto_error();
+    record.status = status;
+    record.replica = -1;
+    record.function = function;
+    if (ditto_get_context(&here) == DITTO_OK && here.kind == DITTO_CONTEXT_REPLICA && here.has_strategy)
+        record.replica = static_cast<std::int32_t>(ditto_replica_id(ditto_get_replica_context()));
+    std::snprintf(record.message, sizeof record.message, "%s", message);
 #if DITTO_CPP_THROWS
-    throw error(DITTO_ERR_INVALID, message);
+    throw error(record);
 #else
-    return error(DITTO_ERR_INVALID, message);
+    return error(record);
 #endif
 }
 
 // The same for two numbers that do not belong together.
-template <class T> outcome<T> fail(const char *message, std::size_t found, std::size_t other)
+template <class T>
+outcome<T> fail(const char *function, const char *message, std::size_t found, std::size_t other)
 {
     char text[200];
     std::snprintf(text, sizeof text, "%s: %zu and %zu", message, found, other);
-    return fail<T>(text);
+    return fail<T>(function, text);
 }
 
 // Ranges of operations that are started must not end with the statement.
@@ -844,7 +855,7 @@ class replica
     outcome<void> all_reduce(const S &src, D &&dst, ditto_op op = DITTO_SUM,
                              const ditto_reduce_options *options = nullptr) const
     {
-        return moved(src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype) {
+        return moved("ditto_all_reduce", src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype) {
             return ditto_all_reduce(self_, s.data(), d.data(), s.size(), dtype, op, options);
         });
     }
@@ -923,7 +934,7 @@ class replica
     outcome<void> reduce_scatter(const S &src, D &&dst, ditto_op op = DITTO_SUM,
                                  const ditto_reduce_options *options = nullptr) const
     {
-        return moved(src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype) {
+        return moved("ditto_reduce_scatter", src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype) {
             return ditto_reduce_scatter(self_, s.data(), d.data(), d.size(), nullptr, dtype, op, options);
         });
     }
@@ -931,7 +942,7 @@ class replica
     template <class S, class D>
     outcome<void> all_gather(const S &src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
-        return moved(src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype) {
+        return moved("ditto_all_gather", src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype) {
             return ditto_all_gather(self_, s.data(), d.data(), s.size(), nullptr, dtype, options);
         });
     }
@@ -944,8 +955,8 @@ class replica
                       "both factors have the same elements");
         T sum{};
         if (std::size(x) != std::size(y))
-            return detail::fail<T>("the factors of a dot product have different sizes", std::size(x),
-                                   std::size(y));
+            return detail::fail<T>("ditto_block_dot", "the factors of a dot product have different sizes",
+                                   std::size(x), std::size(y));
         ditto_status status = ditto_block_dot(self_, std::data(x), std::data(y), &sum, std::size(x),
                                               dtype_of<T>(), nullptr);
         return detail::give(status, sum);
@@ -988,26 +999,32 @@ class replica
                                       const ditto_reduce_options *options = nullptr) const
     {
         static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
-        return started(src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
-            return ditto_all_reduce_start(self_, s.data(), d.data(), s.size(), dtype, op, options, out);
-        });
+        return started("ditto_all_reduce_start", src, dst, 1, 1,
+                       [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
+                           return ditto_all_reduce_start(self_, s.data(), d.data(), s.size(), dtype, op,
+                                                         options, out);
+                       });
     }
     template <class S, class D>
     outcome<pending> reduce_scatter_start(S &&src, D &&dst, ditto_op op = DITTO_SUM,
                                           const ditto_reduce_options *options = nullptr) const
     {
         static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
-        return started(src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
-            return ditto_reduce_scatter_start(self_, s.data(), d.data(), d.size(), dtype, op, options, out);
-        });
+        return started("ditto_reduce_scatter_start", src, dst, 1, size(),
+                       [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
+                           return ditto_reduce_scatter_start(self_, s.data(), d.data(), d.size(), dtype, op,
+                                                             options, out);
+                       });
     }
     template <class S, class D>
     outcome<pending> all_gather_start(S &&src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
         static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
-        return started(src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
-            return ditto_all_gather_start(self_, s.data(), d.data(), s.size(), dtype, options, out);
-        });
+        return started("ditto_all_gather_start", src, dst, size(), 1,
+                       [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
+                           return ditto_all_gather_start(self_, s.data(), d.data(), s.size(), dtype, options,
+                                                         out);
+                       });
     }
 
     // Gives parts to other replicas and takes theirs. `part` makes one.
@@ -1080,7 +1097,8 @@ class replica
     outcome<void> pull(const variable<T> &v, span<T> dst, const ditto_pull_options *options = nullptr) const
     {
         if (dst.size() != v.size())
-            return detail::fail<void>("the range does not have as many elements as the variable", dst.size(),
+            return detail::fail<void>("ditto_pull",
+                                      "the range does not have as many elements as the variable", dst.size(),
                                       v.size());
         return detail::done(ditto_pull(self_, v.get(), options, dst.data()));
     }
@@ -1135,19 +1153,21 @@ class replica
     static constexpr const char *sizes = "the sizes of the two ranges must be equal, or in a reduce-scatter "
                                          "and an all-gather one of them size() times the other one";
     template <class S, class D, class C>
-    outcome<void> moved(const S &src, D &dst, std::size_t more, std::size_t less, C &&collective) const
+    outcome<void> moved(const char *function, const S &src, D &dst, std::size_t more, std::size_t less,
+                        C &&collective) const
     {
         if (!fits(src, dst, more, less))
-            return detail::fail<void>(sizes, std::size(src), std::size(dst));
+            return detail::fail<void>(function, sizes, std::size(src), std::size(dst));
         return detail::done(
             collective(detail::elements(src), detail::elements(dst), dtype_of<detail::element_of<D>>()));
     }
     template <class S, class D, class C>
-    outcome<pending> started(const S &src, D &dst, std::size_t more, std::size_t less, C &&collective) const
+    outcome<pending> started(const char *function, const S &src, D &dst, std::size_t more, std::size_t less,
+                             C &&collective) const
     {
         ditto_pending out = ditto_pending();
         if (!fits(src, dst, more, less))
-            return detail::fail<pending>(sizes, std::size(src), std::size(dst));
+            return detail::fail<pending>(function, sizes, std::size(src), std::size(dst));
         ditto_status status = collective(detail::elements(src), detail::elements(dst),
                                          dtype_of<detail::element_of<D>>(), &out);
         return detail::give(status, pending(self_, out));
@@ -1156,7 +1176,8 @@ class replica
     outcome<void> written(const variable<T> &v, ditto_assign_op op, span<const T> values) const
     {
         if (values.size() != v.size())
-            return detail::fail<void>("the values are not as many as the elements of the variable",
+            return detail::fail<void>("ditto_assign",
+                                      "the values are not as many as the elements of the variable",
                                       values.size(), v.size());
         return detail::done(ditto_assign(self_, v.get(), op, values.data()));
     }
@@ -1204,6 +1225,7 @@ class strategy_view
             size *= length;
         if (shape.size() > DITTO_MAX_RANK || (shape.size() != 0 && size != initial.size()))
             return detail::fail<variable<T>>(
+                "ditto_variable_create",
                 "the shape of a variable does not have as many elements as its value", size, initial.size());
         ditto_tensor t = tensor(initial, shape);
         ditto_variable *made = nullptr;
@@ -1259,11 +1281,7 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
             std::snprintf(message, sizeof message,
                           "the program was compiled with headers of ditto %d.%d, but runs with libditto %s",
                           DITTO_VERSION_MAJOR, DITTO_VERSION_MINOR, ditto_version());
-#if DITTO_CPP_THROWS
-            throw error(DITTO_ERR_INVALID, message);
-#else
-            return error(DITTO_ERR_INVALID, message);
-#endif
+            return detail::fail<strategy>("ditto_strategy_create", message);
         }
         ditto_status status = ditto_strategy_create(kind, &options, &made);
         return detail::give(status, strategy(status >= 0 ? made : nullptr));
@@ -1276,7 +1294,7 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
     }
     // Mirrored, on this host.
     template <class N, class = std::enable_if_t<std::is_integral_v<N>>>
-    explicit strategy(N num_replicas) : strategy(with(static_cast<std::uint32_t>(num_replicas)))
+    explicit strategy(N num_replicas) : strategy(with(checked(num_replicas)))
     {
     }
 #endif
@@ -1325,6 +1343,22 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
     {
         return view().describe();
     }
+
+#if DITTO_CPP_THROWS
+  private:
+    // A number that is no std::uint32_t is refused as it is, and not as what would be left of it.
+    template <class N> static std::uint32_t checked(N num_replicas)
+    {
+        if (num_replicas > N(0) ? static_cast<std::uintmax_t>(num_replicas) > UINT32_MAX
+                                : num_replicas != N(0))
+            detail::fail<void>("ditto_strategy_create",
+                               (std::to_string(num_replicas) + " replicas: a strategy has at most " +
+                                std::to_string(DITTO_MAX_REPLICAS))
+                                   .c_str(),
+                               DITTO_ERR_RANGE);
+        return static_cast<std::uint32_t>(num_replicas);
+    }
+#endif
 };
 
 template <class F> outcome<void> replica::merge_call(F &&function) const

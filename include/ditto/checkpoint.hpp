@@ -76,7 +76,8 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
         for (std::size_t i = 0; i < found.num_attributes; i++)
             if (name == found.attributes[i].name)
                 return found.attributes[i];
-        return detail::fail<ditto_attribute>("the checkpoint has no attribute of this name");
+        return detail::fail<ditto_attribute>("ditto_checkpoint_info",
+                                             "the checkpoint has no attribute of this name");
     }
     // The elements of an entry. Another type than that of the entry is DITTO_ERR_INVALID.
     template <class T> outcome<std::vector<T>> read(const std::string &name) const
@@ -89,7 +90,8 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
             if (name != found.name)
                 continue;
             if (found.spec.dtype != dtype_of<T>())
-                return detail::fail<std::vector<T>>("the entry of the checkpoint has another dtype");
+                return detail::fail<std::vector<T>>("ditto_checkpoint_read",
+                                                    "the entry of the checkpoint has another dtype");
             return read_as<T>(name, ditto_tensor_bytes(&found.spec) / sizeof(T));
         }
         return read_as<T>(name, 0); // fails: there is no such entry

@@ -31,17 +31,20 @@ inline namespace DITTO_CPP_SPACE
 namespace detail
 {
 
-// The elements of component `index` as elements T.
-template <class T> outcome<span<T>> component_of(const ditto_tensor &t, std::uint32_t index)
+// The elements of one of `count` components as elements T. `function` is named by the error.
+template <class T>
+outcome<span<T>> component_of(const char *function, const ditto_tensor *components, std::uint32_t count,
+                              std::uint32_t index)
 {
     using E = std::remove_const_t<T>;
-    if (t.dtype == 0)
-        return fail<span<T>>("the row has fewer components");
+    if (index >= count || components[index].dtype == 0)
+        return fail<span<T>>(function, "the row has fewer components");
+    const ditto_tensor &t = components[index];
     if (t.dtype != dtype_of<E>()) {
         char message[200];
         std::snprintf(message, sizeof message, "component %u has elements of dtype %s, and not of dtype %s",
                       index, ditto_dtype_name(t.dtype), ditto_dtype_name(dtype_of<E>()));
-        return fail<span<T>>(message);
+        return fail<span<T>>(function, message);
     }
     return span<T>(static_cast<T *>(t.data), ditto_tensor_bytes(&t) / sizeof(T));
 }
@@ -81,9 +84,7 @@ class row
     // type than that of its elements.
     template <class T> outcome<span<const T>> get(std::uint32_t index) const
     {
-        if (index >= DITTO_MAX_COMPONENTS)
-            return detail::fail<span<const T>>("the row has fewer components");
-        return detail::component_of<const T>(components_[index], index);
+        return detail::component_of<const T>("ditto::row::get", components_, DITTO_MAX_COMPONENTS, index);
     }
 
   private:
@@ -97,9 +98,7 @@ class new_row
     explicit new_row(const ditto_tensor *components) noexcept : components_(components) {}
     template <class T> outcome<span<T>> get(std::uint32_t index) const
     {
-        if (index >= DITTO_MAX_COMPONENTS)
-            return detail::fail<span<T>>("the row has fewer components");
-        return detail::component_of<T>(components_[index], index);
+        return detail::component_of<T>("ditto::new_row::get", components_, DITTO_MAX_COMPONENTS, index);
     }
 
   private:
@@ -224,7 +223,8 @@ class dataset : public handle<ditto_dataset, ditto_dataset_destroy>
     {
         return files.call([](const ditto_files *f) {
             if (f->flags != 0)
-                return detail::fail<dataset>("from_npy takes the names of files, and no pattern");
+                return detail::fail<dataset>("ditto_dataset_from_npy",
+                                             "from_npy takes the names of files, and no pattern");
             return make<dataset>(ditto_dataset_from_npy, f->names, f->num_names);
         });
     }
@@ -463,9 +463,8 @@ class batch
     // The elements of component `index` of all rows, one row behind the other.
     template <class T> outcome<span<const T>> component(std::uint32_t index) const
     {
-        if (index >= batch_.num_components)
-            return detail::fail<span<const T>>("the rows of the batch have fewer components");
-        return detail::component_of<const T>(batch_.component[index], index);
+        return detail::component_of<const T>("ditto::batch::component", batch_.component,
+                                             batch_.num_components, index);
     }
     const ditto_batch *get() const noexcept
     {

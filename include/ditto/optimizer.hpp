@@ -101,7 +101,8 @@ inline outcome<void> replica::apply(const optimizer &optimizer, span<const ditto
                                     const ditto_apply_options *options) const
 {
     if (gradients.size() != optimizer.size())
-        return detail::fail<void>("the gradients are not as many as the variables of the optimizer",
+        return detail::fail<void>("ditto_apply",
+                                  "the gradients are not as many as the variables of the optimizer",
                                   gradients.size(), optimizer.size());
     return detail::done(ditto_apply(self_, optimizer.get(), gradients.data(), options));
 }

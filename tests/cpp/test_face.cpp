@@ -262,6 +262,14 @@ static void errors(std::uint32_t n)
         self.all_reduce(in, out);
     };
     CHECK(has(thrown<ditto::error>([&] { strategy.run(unequal); }), "sizes of the two ranges"));
+    try {
+        strategy.run(unequal);
+    } catch (const ditto::error &e) {
+        CHECK(std::strcmp(e.record().function, "ditto_all_reduce") == 0 && e.record().replica >= 0);
+    }
+    // Numbers of replicas that no std::uint32_t holds.
+    CHECK(has(thrown<ditto::error>([] { ditto::strategy(-1); }), "-1 replicas: a strategy has at most 1024"));
+    CHECK(has(thrown<ditto::error>([] { ditto::strategy(1LL << 33); }), "8589934592 replicas"));
     if (n > 1)
         CHECK(has(thrown<ditto::error>([&] {
                       strategy.run([](ditto::replica self) {
