@@ -204,11 +204,13 @@ int main(int count, char **word)
     struct request r = parse(count, word);
     struct survey s;
     char unknown[160];
-    for (size_t at = 0; dti_unknown_variable(&at, unknown, sizeof unknown);)
-        fprintf(stderr, "ditto-info: %s\n", unknown);
     if (r.topology.xml_path != NULL)
         try_topology(&r.topology);
     survey_make(&s, &r);
+    /* The description of a strategy, which the text contains, has these sentences. */
+    bool described = s.strategy != NULL && !r.text_only && !r.json;
+    for (size_t at = 0; !described && dti_unknown_variable(&at, unknown, sizeof unknown);)
+        fprintf(stderr, "ditto-info: %s\n", unknown);
     if (r.text_only)
         print_placement_text(&s);
     else if (r.json)

@@ -77,11 +77,13 @@ def differences_of_variables(program, schema):
     printed = json.loads(run(program, ["--json"], **values).stdout)["environment"]
     if printed != values or set(values) != set(usual):
         yield f"with {values}, --json printed {printed}"
-    # One line on the standard error, and one in the description of the strategy.
-    wrong = run(program, [], **values, DITTO_TIMEOUT="5", DITTO_TEST_SHORT="yes")
+    # One line, in the description of the strategy, or on the standard error if there is none.
     sentence = "DITTO_TIMEOUT is not a variable of ditto; the nearest is DITTO_TIMEOUT_MS\n"
-    if wrong.stderr != f"ditto-info: {sentence}" or wrong.stdout.count(sentence) != 1:
-        yield f"with DITTO_TIMEOUT, {wrong.stderr!r} and {wrong.stdout!r}"
+    for words in (["--placement"], ["--synthetic", "pu:4"], ["--json"], []):
+        wrong = run(program, words, **values, DITTO_TIMEOUT="5", DITTO_TEST_SHORT="yes")
+        error = f"ditto-info: {sentence}" if words else ""
+        if wrong.stderr != error or wrong.stdout.count(sentence) != (0 if words else 1):
+            yield f"{words} with DITTO_TIMEOUT: {wrong.stderr!r} and {wrong.stdout!r}"
     listed = dict(re.findall(r"^  (DITTO_\w+)\S*: .* \(default: (.*)\)$", wrong.stdout, re.M))
     if listed != usual:
         yield f"ditto-info lists {listed}, but docs/environment.md has {usual}"
