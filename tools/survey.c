@@ -1,4 +1,5 @@
 /* tools/survey.c - collects data about the machine and the process, and the warnings about them. */
+#include "base/text/environment.h"
 #include "survey.h"
 
 #include <stdarg.h>
@@ -70,12 +71,17 @@ static void warn_of_cuts(struct survey *s)
     if (c->part_is_shared)
         warn(s, "start at most one process for each PU, or one for all of them",
              "%u processes share %u PUs: waiting threads yield", c->num_parts, c->divided_pus);
-    if (c->pus < c->cpuset_pus && c->num_parts == 1 && s->live && s->request->topology.cpus == NULL)
+    const char *variable = dti_openmp_binding();
+    if (c->affinity_pus < c->cpuset_pus)
         warn(s,
              "widen the affinity (taskset, numactl, mpirun --bind-to none, srun --cpu-bind=none), if ditto "
-             "shall have "
-             "them",
-             "the thread's affinity leaves out %u of the cpuset's PUs", c->cpuset_pus - c->pus);
+             "shall have them",
+             "the thread's affinity leaves out %u of the cpuset's %u PUs", c->cpuset_pus - c->affinity_pus,
+             c->cpuset_pus);
+    if (variable != NULL && s->live)
+        warn(s, "unset it for programs that use ditto, or set OMP_PROC_BIND to false",
+             "%s lets OpenMP bind the thread of main: a strategy then takes only the PUs of that thread",
+             variable);
     if (!c->regular)
         warn(s,
              "nothing, if it is as you expect: replicas of several PUs take whole boxes first, then the "

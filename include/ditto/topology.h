@@ -52,8 +52,8 @@ typedef struct ditto_topology_counts {
 
     uint32_t machine_pus; /**< PUs of the machine, also those that are offline */
 
-    /** PUs of the machine that are online and in the process's cpuset. More than `pus` if affinity or
-     *  ditto_topology_options.cpus excludes some. */
+    /** PUs of the machine that are online and in the process's cpuset. More than `pus` if affinity or the
+     *  options exclude some. */
     uint32_t cpuset_pus;
 
     /** NUMA nodes of the machine, including those without PUs or without memory. */
@@ -91,6 +91,10 @@ typedef struct ditto_topology_counts {
      *  DITTO_MAX_REPLICAS. For a process that takes only a part of the machine, the topology must have been
      *  read with ditto_topology_options.part on. */
     uint32_t default_num_replicas;
+
+    /** PUs in the cpuset that the affinity of the thread allows too. If this is not the machine of the
+     *  process, it equals cpuset_pus. */
+    uint32_t affinity_pus;
 } ditto_topology_counts;
 
 /** Initial value of ditto_topology_counts. */

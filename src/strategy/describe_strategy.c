@@ -178,6 +178,14 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
     ditto_limits limits;
     dti_limits_read("", dti_context_saved_mask(), &limits);
     const ditto_topology_counts *m = &strategy->machine;
+    if (m->affinity_pus < m->cpuset_pus) {
+        const char *variable = dti_openmp_binding();
+        dti_text_add(text, "the affinity of the creating thread leaves out %u of the cpuset's %u PUs: %s%s\n",
+                     m->cpuset_pus - m->affinity_pus, m->cpuset_pus,
+                     variable != NULL ? variable : "taskset, numactl, a launcher or the program has set it",
+                     variable != NULL ? " lets OpenMP bind the thread of main; unset it for this program"
+                                      : "");
+    }
     if (m->num_parts > 1)
         dti_text_add(text, "this process has part %u/%u of the PUs (%s)%s; DITTO_PART=off gives it all\n",
                      m->part, m->num_parts, m->part_source,

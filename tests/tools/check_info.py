@@ -89,6 +89,21 @@ def differences_of_variables(program, schema):
         yield f"ditto-info lists {listed}, but docs/environment.md has {usual}"
 
 
+def differences_of_affinity(program):
+    """Binds ditto-info to one PU, as OpenMP binds a program, and looks for the warnings."""
+    pus = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, pus[:1])
+    bound = json.loads(run(program, ["--json"], OMP_PROC_BIND="true").stdout)
+    os.sched_setaffinity(0, pus)
+    said = " ".join(warning["what"] for warning in bound["warnings"])
+    cpuset = bound["limits"]["cpuset_pus"]
+    left_out = f"leaves out {cpuset - 1} of the cpuset's {cpuset} PUs"
+    if (left_out in said) != (cpuset > 1) or "OMP_PROC_BIND lets OpenMP bind" not in said:
+        yield f"bound to one PU, the warnings are {said!r}"
+    if "affinity leaves out" in run(program, ["--cpus", str(pus[0])]).stdout and len(pus) == cpuset:
+        yield "with --cpus, ditto-info says that the affinity leaves out PUs"
+
+
 def main(program, schema_path):
     schema = json.load(open(schema_path))
     found = []
@@ -123,6 +138,7 @@ def main(program, schema_path):
         if text.stdout.count("replica ") != 1:
             found.append(f"{option} without --replicas printed {text.stdout!r}")
     found += differences_of_variables(program, schema)
+    found += differences_of_affinity(program)
     active = run(program, [], DITTO_WAIT="active")
     for line in ("  DITTO_WAIT=active: ", " spin for 10 s, then sleep"):
         if line not in active.stdout:

@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 const struct dti_variable dti_variables[DTI_NUM_VARIABLES] = {
@@ -80,4 +82,18 @@ bool dti_unknown_variable(size_t *at, char *sentence, size_t size)
         return true;
     }
     return false;
+}
+
+/* Source: the manuals of libgomp ("Environment Variables") and of LLVM's OpenMP (KMP_AFFINITY). */
+const char *dti_openmp_binding(void)
+{
+    const char *intel = getenv("KMP_AFFINITY"), *standard = getenv("OMP_PROC_BIND");
+    if (intel != NULL && *intel != '\0' && strcasestr(intel, "none") == NULL &&
+        strcasestr(intel, "disabled") == NULL)
+        return "KMP_AFFINITY";
+    if (standard != NULL && *standard != '\0')
+        return strcasecmp(standard, "false") != 0 ? "OMP_PROC_BIND" : NULL;
+    return getenv("GOMP_CPU_AFFINITY") != NULL ? "GOMP_CPU_AFFINITY"
+           : getenv("OMP_PLACES") != NULL      ? "OMP_PLACES"
+                                               : NULL;
 }

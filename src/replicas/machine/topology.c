@@ -276,6 +276,13 @@ static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, d
 
 /* -- the PUs that may be used -- */
 
+/* Returns the number of PUs in a set. */
+static uint32_t number_of(hwloc_const_bitmap_t pus)
+{
+    int number = hwloc_bitmap_weight(pus);
+    return number > 0 ? (uint32_t)number : 0; /* -1 means without end */
+}
+
 static ditto_status keep_only(hwloc_bitmap_t usable, const struct dti_mask *mask)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -304,7 +311,8 @@ static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
 
 /* `allowed` is the affinity that limits a live topology, or NULL. */
 static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_options *options,
-                                const struct dti_mask *allowed, hwloc_bitmap_t usable)
+                                const struct dti_mask *allowed, ditto_topology *topology,
+                                hwloc_bitmap_t usable)
 {
     /* PUs that are offline or outside the cpuset cgroup are in the topology, but not in its allowed set. */
     if (hwloc_bitmap_and(usable, hwloc_topology_get_topology_cpuset(hw),
@@ -312,6 +320,7 @@ static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_option
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
     if (allowed != NULL)
         DTI_TRY(keep_only(usable, allowed));
+    topology->counts.affinity_pus = number_of(usable);
     return options->cpus != NULL ? keep_named(usable, options->cpus) : DITTO_OK;
 }
 
@@ -349,17 +358,15 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
             "hwloc describes another machine, because HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT is set "
             "in the environment: threads can't be bound to it. Unset them, or give the machine in .xml_path "
             "or .synthetic");
-    int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
-    int cpuset = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(hw));
-    topology->counts.machine_pus = complete > 0 ? (uint32_t)complete : 0;
-    topology->counts.cpuset_pus = cpuset > 0 ? (uint32_t)cpuset : 0;
+    topology->counts.machine_pus = number_of(hwloc_topology_get_complete_cpuset(hw));
+    topology->counts.cpuset_pus = number_of(hwloc_topology_get_allowed_cpuset(hw));
     topology->counts.cpu_quota = topology->live ? dti_cgroup_cpu_quota("") : 0;
     DTI_TRY(list_nodes(hw, topology));
     hwloc_bitmap_t usable = hwloc_bitmap_alloc();
     if (usable == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
     const struct dti_mask *affinity = !topology->live ? NULL : allowed != NULL ? allowed : &own_affinity;
-    ditto_status status = find_usable(hw, options, affinity, usable);
+    ditto_status status = find_usable(hw, options, affinity, topology, usable);
     if (status == DITTO_OK)
         status = list_pus(hw, usable, topology);
     hwloc_bitmap_free(usable);
@@ -472,7 +479,7 @@ static ditto_status take_part(const ditto_topology_options *options, const struc
         return DITTO_OK;
     DTI_TRY(dti_part_read(&part));
     /* A launcher that has bound its processes has divided the machine already. */
-    if (part.parts < 2 || (!part.asked && counts->pus != counts->cpuset_pus))
+    if (part.parts < 2 || (!part.asked && counts->affinity_pus != counts->cpuset_pus))
         return DITTO_OK;
     DTI_TRY(read_part(*topology, &part, allowed, &mine));
     dti_topology_destroy(*topology);

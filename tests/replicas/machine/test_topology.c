@@ -6,6 +6,7 @@
 #include "replicas/machine/limits.h"
 #include "replicas/machine/topology.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 static ditto_topology_counts counts_of(const ditto_topology *topology)
@@ -220,6 +221,7 @@ static void pus_that_a_recording_does_not_allow_are_left_out(void **state)
     ditto_topology_counts counts = counts_of(t);
     assert_int_equal(counts.pus, 3);
     assert_int_equal(counts.cpuset_pus, 3);
+    assert_int_equal(counts.affinity_pus, 3);
     assert_int_equal(counts.machine_pus, 4);
     assert_ok(ditto_topology_destroy(t));
 }
@@ -360,8 +362,62 @@ static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state
     dti_affinity_restore(&before);
     ditto_topology_counts counts = counts_of(topology);
     assert_int_equal(counts.pus, 1);
+    assert_int_equal(counts.affinity_pus, 1);
     assert_int_equal(pu_at(topology, 0).number, pu);
     assert_ok(ditto_topology_destroy(topology));
+}
+
+/* Binds the thread as OpenMP does it, and describes a strategy. */
+static int describe_bound_strategy(void *unused)
+{
+    static const char *const variables[] = { "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+                                             "KMP_AFFINITY" };
+    static const struct {
+        const char *set[3], *said;
+    } cases[] = {
+        { { NULL }, "taskset, numactl, a launcher or the program has set it" },
+        { { "OMP_PROC_BIND=true" }, "OMP_PROC_BIND lets OpenMP" },
+        { { "OMP_PROC_BIND=close", "OMP_PLACES=cores" }, "OMP_PROC_BIND lets OpenMP" },
+        { { "OMP_PLACES=cores" }, "OMP_PLACES lets OpenMP" },
+        { { "GOMP_CPU_AFFINITY=0-3" }, "GOMP_CPU_AFFINITY lets OpenMP" },
+        { { "GOMP_CPU_AFFINITY=0-3", "OMP_PROC_BIND=FALSE" }, "taskset" },
+        { { "OMP_PROC_BIND=" }, "taskset" },
+        { { "KMP_AFFINITY=granularity=fine,compact,1,0", "OMP_PROC_BIND=false" },
+          "KMP_AFFINITY lets OpenMP" },
+        { { "KMP_AFFINITY=verbose,None", "OMP_PROC_BIND=spread" }, "OMP_PROC_BIND lets OpenMP" },
+        { { "KMP_AFFINITY=disabled" }, "taskset" },
+    };
+    char text[4096], begin[100];
+    cpu_set_t one;
+    ditto_topology *topology;
+    ditto_topology_counts before = DITTO_TOPOLOGY_COUNTS_INIT;
+    REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_OK);
+    REQUIRE(ditto_topology_count(topology, &before) == DITTO_OK);
+    CPU_ZERO(&one);
+    CPU_SET(pu_at(topology, before.pus - 1).number, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    snprintf(begin, sizeof begin, "leaves out %u of the cpuset's %u PUs: ", before.cpuset_pus - 1,
+             before.cpuset_pus);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ditto_strategy *s;
+        for (size_t k = 0; k < sizeof variables / sizeof variables[0]; k++)
+            unsetenv(variables[k]);
+        for (size_t k = 0; cases[i].set[k] != NULL; k++)
+            REQUIRE(putenv((char *)(uintptr_t)cases[i].set[k]) == 0);
+        REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &s) == DITTO_OK);
+        REQUIRE(ditto_strategy_describe(s, text, sizeof text, NULL) == DITTO_OK);
+        const char *line = strstr(text, begin);
+        REQUIRE(before.cpuset_pus == 1 ? line == NULL
+                                       : line != NULL && strncmp(line + strlen(begin), cases[i].said,
+                                                                 strlen(cases[i].said)) == 0);
+        REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
+    }
+    return ditto_topology_destroy(topology) != DITTO_OK;
+}
+
+static void a_description_says_what_the_affinity_leaves_out_and_why(void **state)
+{
+    assert_int_equal(in_child(describe_bound_strategy, NULL, 120), 0);
 }
 
 int main(void)
@@ -386,6 +442,7 @@ int main(void)
         cmocka_unit_test(malformed_machines_are_refused),
         cmocka_unit_test(an_empty_cpuset_is_refused),
         cmocka_unit_test(the_topology_of_this_machine_is_limited_to_the_affinity),
+        cmocka_unit_test(a_description_says_what_the_affinity_leaves_out_and_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
