@@ -57,6 +57,9 @@ typedef enum ditto_op {
  *  Any thread may call it. */
 DITTO_API const char *ditto_op_name(ditto_op op);
 
+/** Largest number of bytes of a label. */
+#define DITTO_MAX_LABEL_BYTES 63
+
 /** How a collective behaves. Start from DITTO_REDUCE_OPTIONS_INIT. A field that is 0 means the strategy's
  *  setting. */
 typedef struct ditto_reduce_options {
@@ -73,6 +76,12 @@ typedef struct ditto_reduce_options {
 
     /** Which algorithm moves the data. It must be equal on all replicas. */
     ditto_implementation implementation;
+
+    /** What the call is for, such as "loss", or NULL. It must be equal on all replicas, as the name of the
+     *  called function is, and stands in messages, traces and ditto_strategy_diagnose. Calls that agree in
+     *  everything but their meaning are told apart by their labels alone. NULL equals only NULL. The text is
+     *  in UTF-8, has at most DITTO_MAX_LABEL_BYTES bytes, and is read only during the call. */
+    const char *label;
 } ditto_reduce_options;
 
 /** Initial value of ditto_reduce_options: the strategy's settings. */
@@ -84,7 +93,7 @@ typedef struct ditto_reduce_options {
  *  @param options  NULL for the defaults; read only during the call
  *  @retval DITTO_OK                every replica has called it
  *  @retval DITTO_ERR_INVALID       self is NULL; options has an unknown flag, or its struct_size is not set
- *  @retval DITTO_ERR_RANGE         options has an unknown implementation
+ *  @retval DITTO_ERR_RANGE         options has an unknown implementation, or a label that is too long
  *  @retval DITTO_ERR_UNSUPPORTED   options is of a newer version, and has a field set that this version lacks
  *  @retval DITTO_ERR_CONTEXT       self is not the calling thread's replica
  *  @retval DITTO_ERR_DIVERGED      another replica called something else, or returned; the message names both
@@ -148,12 +157,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, con
                                                         size_t count, ditto_dtype dtype, ditto_op op,
                                                         const ditto_reduce_options *options);
 
-/** One member of a list. The fields are parameters of ditto_all_reduce. */
+/** One member of a list. The first fields are parameters of ditto_all_reduce. */
 typedef struct ditto_list_item {
     const void *src;   /**< [in]  shape [count] */
     void *dst;         /**< [out] shape [count] */
     size_t count;      /**< number of elements */
     ditto_dtype dtype; /**< dtype of the elements */
+
+    /** What the item is, or NULL; as the label of ditto_reduce_options. Only messages show it. */
+    const char *label;
 } ditto_list_item;
 
 /** All-reduce of a list in one operation. The values are those of one ditto_all_reduce per item, in order.
@@ -161,8 +173,8 @@ typedef struct ditto_list_item {
  *  @param self       the calling replica
  *  @param items      [num_items] the items, read only during the call. No destination may overlap a buffer of
  *                    another item
- *  @param num_items  number of items; equal on all replicas, as are the items' counts and dtypes. 0 makes the
- *                    call a barrier
+ *  @param num_items  number of items; equal on all replicas, as are the items' counts, dtypes and labels. 0
+ *                    makes the call a barrier
  *  @param op         an operator that all dtypes of the list have
  *  @param options    NULL for the defaults. bytes_per_pack cuts the list into packs, which are reduced one
  *                    after the other, so that a long list does not occupy every cache at once. A pack ends
@@ -199,7 +211,7 @@ typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void
  *  @param src            [in]  shape [count]; `dst` itself (in place), or no overlap with it
  *  @param dst            [out] shape [count]
  *  @param count          number of elements; 0 makes the call a barrier
- *  @param element_bytes  bytes of one element, 1 to 4096. src and dst must be aligned as its type is, which is
+ *  @param element_bytes  bytes of one element, 1 to 4096. src and dst must be aligned as its type is. This is
  *                        not checked
  *  @param combine        the function; the same one on all replicas
  *  @param user           passed to combine; each replica may pass another one

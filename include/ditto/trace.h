@@ -66,7 +66,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_start(ditto_strategy
  *  Stores one address for each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy);
 
-/** What the replicas did under one name. */
+/** What the replicas did under one name and label. */
 typedef struct ditto_operation_counters {
     size_t struct_size; /**< set by DITTO_OPERATION_COUNTERS_INIT */
 
@@ -97,6 +97,11 @@ typedef struct ditto_operation_counters {
     /** Id of the replica that the others waited for. For "run" and "pause" it is the one with the largest own
      *  time, for loops and joins the one with the largest time, otherwise the one that waited least. */
     uint32_t slowest;
+
+    /** The label of the calls (ditto_reduce_options), or NULL. The string is valid until the recording is
+     *  deleted. Of each replica the first 64 labels are told apart. Calls with other labels count as calls
+     *  without one. */
+    const char *label;
 } ditto_operation_counters;
 
 /** Initial value of ditto_operation_counters. */

@@ -174,7 +174,11 @@ static void write_header(ditto_cluster *cluster, const struct dti_intent *intent
                                 .number = headers->number,
                                 .digest = headers->digest,
                                 .call_number = intent->number };
-    strncpy(out->call_name, intent->name, sizeof out->call_name - 1);
+    struct dti_text name = { out->call_name, sizeof out->call_name, 0 };
+    if (intent->label != NULL)
+        dti_text_add_name(&name, intent->name, intent->label);
+    else
+        strncpy(out->call_name, intent->name, sizeof out->call_name - 1);
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         headers->peer[h].known[headers->number % 2] = NULL;
     headers->peer[cluster->wire.host].known[headers->number % 2] = out;

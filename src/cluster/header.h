@@ -68,8 +68,9 @@ struct dti_intent {
     /* Must be equal on all hosts. */
     uint64_t digest;
 
-    /* The name of the call, and its number in the run, for messages. */
+    /* The name of the call, its label or NULL, and its number in the run, for messages. */
     const char *name;
+    const char *label;
     uint64_t number;
 
     /* The bytes that ride behind the header. The caller has written them to dti_header_out. */

@@ -357,7 +357,7 @@ static ditto_status next_batch(struct dti_replica *r, struct dti_function_worker
 ditto_status dti_shared_dataset_next(struct dti_replica *r, struct dti_function_worker *w,
                                      struct ditto_shared_dataset *s, ditto_batch *out)
 {
-    dti_trace_begin(r, DTI_TRACE_INPUT, "ditto_shared_dataset_next");
+    dti_trace_begin(r, DTI_TRACE_INPUT, "ditto_shared_dataset_next", NULL);
     ditto_status status = next_batch(r, w, s, out);
     dti_trace_end(r, status == DITTO_OK ? out->rows * s->pass->dataset->row_bytes : 0);
     return status;

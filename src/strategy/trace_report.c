@@ -11,10 +11,12 @@
 
 /* -- adding up -- */
 
-static const struct dti_total *find(const struct dti_tracer *t, const char *name, enum dti_trace_kind kind)
+/* Returns what a tracer has recorded about the operation that another one has in `named`. */
+static const struct dti_total *find(const struct dti_tracer *t, const struct dti_total *named)
 {
     for (uint32_t i = 0; i < t->totals; i++)
-        if (t->total[i].name == name && t->total[i].kind == kind)
+        if (t->total[i].name == named->name && t->total[i].kind == named->kind &&
+            dti_text_same(t->total[i].label, named->label))
             return &t->total[i];
     return NULL;
 }
@@ -43,8 +45,7 @@ static const struct dti_total *operation_at(const ditto_strategy *strategy, uint
         const struct dti_tracer *t = tracer_of(strategy, r);
         for (uint32_t i = 0; i < t->totals; i++) {
             uint32_t before = 0;
-            while (before < r &&
-                   find(tracer_of(strategy, before), t->total[i].name, t->total[i].kind) == NULL)
+            while (before < r && find(tracer_of(strategy, before), &t->total[i]) == NULL)
                 before++;
             if (before == r && index-- == 0)
                 return &t->total[i];
@@ -68,9 +69,9 @@ static void add_up(const ditto_strategy *strategy, const struct dti_total *named
                    ditto_operation_counters *out)
 {
     const struct dti_total *slowest = NULL;
-    *out = (ditto_operation_counters){ .name = named->name };
+    *out = (ditto_operation_counters){ .name = named->name, .label = named->label };
     for (uint32_t r = 0; r < replicas_of(strategy); r++) {
-        const struct dti_total *total = find(tracer_of(strategy, r), named->name, named->kind);
+        const struct dti_total *total = find(tracer_of(strategy, r), named);
         if (total == NULL)
             continue;
         out->calls = total->count > out->calls ? total->count : out->calls;
@@ -125,8 +126,6 @@ static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_op
     case DTI_TRACE_PAUSE:
         s->pausing += t->own_ns;
         break;
-    case DTI_TRACE_FILLING: /* this is the time of producers, of which no sums are kept */
-        break;
     }
 }
 
@@ -160,9 +159,12 @@ ditto_status dti_trace_statistics(const ditto_strategy *strategy, struct dti_tex
                  "waited ms", "slowest replica");
     for (uint32_t i = 0; (named = operation_at(strategy, i)) != NULL; i++) {
         ditto_operation_counters t;
+        char operation[160];
+        struct dti_text name = { operation, sizeof operation, 0 };
         add_up(strategy, named, &t);
         add_share(&shares, named->kind, &t);
-        dti_text_add(text, "%-30s %10llu %14llu %10.3f %10.3f %10.3f  %u\n", t.name,
+        dti_text_add_name(&name, t.name, t.label);
+        dti_text_add(text, "%-30s %10llu %14llu %10.3f %10.3f %10.3f  %u\n", operation,
                      (unsigned long long)t.calls, (unsigned long long)t.bytes, ms(t.time_ns), ms(t.own_ns),
                      ms(t.wait_ns), t.slowest);
     }
@@ -185,11 +187,28 @@ static void write_track(FILE *file, uint32_t track, const char *what, uint32_t n
             (int)getpid(), track, what, number);
 }
 
+/* Writes a label in quotation marks, as a part of a string of JSON. */
+static void write_label(FILE *file, const char *label)
+{
+    fputs(" \\\"", file);
+    for (; *label != '\0'; label++)
+        if (*label == '"' || *label == '\\')
+            fprintf(file, "\\%c", *label);
+        else if ((unsigned char)*label < ' ')
+            fprintf(file, "\\u%04x", (unsigned)*label);
+        else
+            fputc(*label, file);
+    fputs("\\\"", file);
+}
+
 static void write_event(FILE *file, uint32_t track, const struct dti_event *e, uint64_t origin)
 {
-    static const char *const kinds[] = { "run", "collective", "input", "pause", "loop", "filling" };
-    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(),
-            track, e->name, kinds[e->kind]);
+    static const char *const kinds[] = { "run", "collective", "input", "pause", "loop" };
+    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s", (int)getpid(), track,
+            e->total != NULL ? e->total->name : "fill");
+    if (e->total != NULL && e->total->label != NULL)
+        write_label(file, e->total->label);
+    fprintf(file, "\",\"cat\":\"%s\",", e->total != NULL ? kinds[e->total->kind] : "filling");
     write_us(file, "ts", e->begin_ns - origin);
     fputc(',', file);
     write_us(file, "dur", e->end_ns - e->begin_ns);
@@ -225,7 +244,7 @@ static struct producer_range producers_of(const struct dti_team *team)
         const struct dti_tracer *t = dti_team_replica(team, r)->traced;
         for (size_t i = 0; i < t->events; i++) {
             const struct dti_event *e = &t->event[i];
-            if (e->kind == DTI_TRACE_FILLING) {
+            if (e->total == NULL) {
                 first = e->producer < first ? e->producer : first;
                 end = e->producer >= end ? e->producer + 1 : end;
             }
@@ -265,7 +284,7 @@ static void write_team(struct writing *w, const struct dti_team *team)
         const struct dti_tracer *t = dti_team_replica(team, r)->traced;
         write_track(w->file, w->tracks + r, "replica", w->replicas + r);
         for (size_t i = 0; i < t->events; i++)
-            if (t->event[i].kind == DTI_TRACE_FILLING)
+            if (t->event[i].total == NULL)
                 write_filling(w, n, &t->event[i]);
             else
                 write_event(w->file, w->tracks + r, &t->event[i], w->begin_ns);

@@ -13,13 +13,15 @@
 
 /* Returns NULL if there is none. The search begins with the entry that was used last and goes on in the order
  * in which calls were kept, because programs repeat their calls in one order. */
-static struct dti_known_call *find(struct dti_known_calls *known, const struct dti_collective_arguments *b)
+static struct dti_known_call *find(struct dti_known_calls *known, const struct dti_collective_arguments *b,
+                                   const char *label)
 {
     for (uint32_t k = 0; k < DTI_KNOWN_CALLS; k++) {
         uint32_t i = (known->last + k) % DTI_KNOWN_CALLS;
         const struct dti_collective_arguments *a = &known->entry[i].arguments;
         if (a->src == b->src && a->dst == b->dst && a->count == b->count && a->name == b->name &&
-            a->root == b->root && a->dtype == b->dtype && a->op == b->op) {
+            a->root == b->root && a->dtype == b->dtype && a->op == b->op &&
+            dti_text_same(known->entry[i].call.label, label)) {
             known->last = i;
             return &known->entry[i];
         }
@@ -68,11 +70,20 @@ static struct dti_known_call *keep(const struct dti_replica *self,
     struct dti_known_call *entry = &known->entry[known->last];
     entry->arguments = *arguments;
     entry->call = *call;
+    if (call->label != NULL)
+        entry->call.label = strcpy(entry->label, call->label); /* the length has been checked */
     entry->call.known_number = known->number;
     entry->call.digest = dti_call_digest(call);
     if (arguments->pattern != DTI_PATTERN_NOTHING)
         entry->prepared = dti_prepare_call(sync, &sync->tuning.given, &entry->call, NULL);
     return entry;
+}
+
+/* Returns true if the options give no more than a label. */
+static bool give_label_alone(const ditto_reduce_options *o)
+{
+    return o->struct_size == sizeof *o && o->flags == 0 && o->timeout_ms == 0 && o->bytes_per_pack == 0 &&
+           o->implementation == DITTO_IMPLEMENTATION_DEFAULT;
 }
 
 /* Checks the arguments, unless the replica has made an equal call with the default options before, and
@@ -84,12 +95,15 @@ static ditto_status collective_of(ditto_replica *self, const struct dti_collecti
     DTI_TRY(dti_self(self, &replica));
     DTI_TRY(dti_check_outside_function(replica, arguments->name));
     struct dti_known_calls *known = replica->sync->state[replica->index].known_calls;
-    struct dti_known_call *entry = options == NULL ? find(known, arguments) : NULL;
+    bool keeps = options == NULL || give_label_alone(options);
+    struct dti_known_call *entry = NULL;
+    if (keeps)
+        entry = find(known, arguments, options != NULL ? options->label : NULL);
     if (entry == NULL) {
         struct dti_arguments a;
         DTI_TRY(dti_arguments_begin(&a, self, arguments->name, arguments->pattern, options, 0));
         DTI_TRY(check(&a, arguments));
-        if (options != NULL)
+        if (!keeps)
             return arguments->pattern == DTI_PATTERN_NOTHING
                        ? dti_barrier(replica, &a.call, &a.deadline)
                        : dti_collective(replica, &a.call, NULL, &a.deadline);
@@ -178,8 +192,8 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     if (!dti_multiply(count, element_bytes, &bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu elements of %zu bytes are more than a size_t can count", count,
                         element_bytes);
-    /* The alignment is that of the caller's type. The size does not tell it: {double; int} has 16 bytes and is
-     * aligned to 8. */
+    /* The alignment is that of the caller's type. The size does not tell it: {double; int} has 16 bytes and
+     * is aligned to 8. */
     if (bytes != 0) {
         DTI_TRY(dti_not_null(src, "src"));
         DTI_TRY(dti_not_null(dst, "dst"));

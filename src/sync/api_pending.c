@@ -70,7 +70,7 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle is of an earlier run: operations are waited for in the run that "
                         "started them");
-    if (self->sync->state[self->index].pending->open[*number % DITTO_MAX_PENDING].number != *number)
+    if (self->sync->state[self->index].pending->open[*number % DITTO_MAX_PENDING] != *number)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "operation #%llu is not open: it has been waited for, or abandoned",
                         (unsigned long long)dti_number_in_run(self, *number));
@@ -104,21 +104,21 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
 
 ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
 {
-    const char *name;
+    char oldest[DTI_CALL_TEXT_BYTES];
     uint64_t number;
     DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_check_outside_function(r, "ditto_abandon"));
-    uint32_t open = dti_pending_open(r, &name, &number);
+    uint32_t open = dti_pending_open(r, &number);
     if (open == 0)
         return status;
+    dti_pending_name(r, number, oldest);
     if (status >= 0)
         status = DTI_FAIL(DITTO_ERR_INVALID,
                           "status is not an error, but this replica has %u pending operation%s, the oldest "
-                          "is %s #%llu: wait for each with %s",
-                          open, open > 1 ? "s" : "", name, (unsigned long long)dti_number_in_run(r, number),
-                          dti_pending_wait_function(r, number));
+                          "is %s: wait for each with %s",
+                          open, open > 1 ? "s" : "", oldest, dti_pending_wait_function(r, number));
     else if (dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u gave up %u pending operation%s (%s)", r->id, open, open > 1 ? "s" : "",
                  ditto_status_name(status));

@@ -6,6 +6,20 @@
 #include "sync/overlap.h"
 #include "sync/sync.h"
 
+static ditto_status check_label(const char *label)
+{
+    if (label == NULL || strlen(label) <= DITTO_MAX_LABEL_BYTES)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE, "the label \"%s\" has %zu bytes: the most is %d", label, strlen(label),
+                    DITTO_MAX_LABEL_BYTES);
+}
+
+/* Adds a label to the hash of a call. The seed makes the empty label differ from none. */
+static uint64_t hash_label(uint64_t hash, const char *label)
+{
+    return label == NULL ? hash : dti_hash_words(hash ^ DTI_HASH_SEED, label, strlen(label));
+}
+
 static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_options *options, uint32_t flags)
 {
     const ditto_reduce_options *defaults = &a->replica->sync->defaults;
@@ -25,6 +39,9 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
             a->options.bytes_per_pack = known.bytes_per_pack;
         if (known.implementation != DITTO_IMPLEMENTATION_DEFAULT)
             a->options.implementation = known.implementation;
+        DTI_TRY(check_label(known.label));
+        a->call.label = known.label;
+        a->call.hash = hash_label(a->call.hash, known.label);
     }
     a->deadline = dti_replica_deadline(a->replica, a->options.timeout_ms);
     a->call.implementation = (uint8_t)a->options.implementation;
@@ -151,6 +168,7 @@ ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void
 static ditto_status check_item(const ditto_list_item *item, ditto_op op)
 {
     DTI_TRY(dti_reduction_check(item->dtype, op));
+    DTI_TRY(check_label(item->label));
     DTI_TRY(check_buffers(item->src, item->count, item->dst, item->count, item->dtype));
     size_t bytes = item->count * ditto_dtype_bytes(item->dtype);
     return dti_check_overlap(item->dst, bytes, item->src, bytes, item->dst);
@@ -168,6 +186,7 @@ static ditto_status check_list(struct dti_replica *self, const ditto_list_item *
             return DTI_FAIL(DITTO_ERR_RANGE,
                             "item %zu of %zu: the list has more bytes than a size_t can count", i, length);
         *hash = dti_hash_word(*hash, list[i].count << 8 | (unsigned)list[i].dtype);
+        *hash = hash_label(*hash, list[i].label);
     }
     return dti_check_list(self, list, length);
 }
@@ -177,10 +196,12 @@ static ditto_status check_list(struct dti_replica *self, const ditto_list_item *
 static uint64_t identity_of(const ditto_list_item *list, size_t length, ditto_op op)
 {
     uint64_t hash = dti_hash_word(length, (uint64_t)op);
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         hash = dti_hash_word(hash, (uint64_t)(uintptr_t)list[i].src +
                                        (uint64_t)(uintptr_t)list[i].dst * 0xff51afd7ed558ccdu +
                                        (list[i].count << 8 | (unsigned)list[i].dtype) * 0xc4ceb9fe1a85ec53u);
+        hash = hash_label(hash, list[i].label); /* the text, which may change while its address does not */
+    }
     return hash;
 }
 

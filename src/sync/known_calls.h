@@ -4,8 +4,9 @@
  * their arguments and the choice of an algorithm took half of the time of an all-reduce of 8 bytes. Each
  * replica therefore keeps its last calls, with everything that follows from them. A call that equals a kept
  * one is *known*. The context of the caller, a stop, the time limits and the floating-point environment may
- * change between two equal calls, so they are looked at in each call. The replicas compare their calls at the
- * meeting, as always. The code is in api_collective.c. */
+ * change between two equal calls, so they are looked at in each call. So is the text of a label, because its
+ * address may be that of another text before. The replicas compare their calls at the meeting, as always. The
+ * code is in api_collective.c. */
 #ifndef DTI_KNOWN_CALLS_H
 #define DTI_KNOWN_CALLS_H
 
@@ -31,6 +32,9 @@ struct dti_known_call {
     struct dti_collective_arguments arguments;
     struct dti_call call;
     struct dti_prepared_call prepared;
+
+    /* The text of call.label, if the call has a label. */
+    char label[DTI_LABEL_BYTES];
 };
 
 struct dti_known_calls {

@@ -327,12 +327,14 @@ ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument)
 
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
 {
-    const char *name;
+    char oldest[DTI_CALL_TEXT_BYTES] = "";
     uint64_t number;
     const struct dti_replica_state *me = dti_replica_state_of(self);
     if (me->pending->num_open == 0 && me->open_steps == 0)
         return status;
-    uint32_t open = dti_pending_open(self, &name, &number);
+    uint32_t open = dti_pending_open(self, &number);
+    if (open != 0)
+        dti_pending_name(self, number, oldest);
     if (status < 0)
         dti_replica_ensure_record(self, status, serial);
     else if (open == 0)
@@ -343,10 +345,9 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
             self->id);
     else
         status = DTI_FAIL(DITTO_ERR_INVALID,
-                          "replica %u's function returned with %u pending operation%s, the oldest is %s "
-                          "#%llu: wait for each with %s",
-                          self->id, open, open > 1 ? "s" : "", name,
-                          (unsigned long long)dti_number_in_run(self, number),
+                          "replica %u's function returned with %u pending operation%s, the oldest is %s: "
+                          "wait for each with %s",
+                          self->id, open, open > 1 ? "s" : "", oldest,
                           dti_pending_wait_function(self, number));
     return dti_pending_abandon(self, status);
 }

@@ -51,7 +51,7 @@ ditto_status dti_target_reduction_start(struct dti_replica *self, const struct d
 ditto_status dti_target_reduction_wait(struct dti_replica *self, uint64_t number)
 {
     struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
-    if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING].number != number)
+    if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING] != number)
         return DITTO_OK;
     return dti_pending_wait(self, number, &deadline);
 }

@@ -36,8 +36,8 @@ static ditto_status all_reduce(ditto_replica *self, const struct operands *o)
 }
 static ditto_status list(ditto_replica *self, const struct operands *o)
 {
-    const ditto_list_item item[] = { { o->src, o->dst, o->count, DITTO_F32 },
-                                     { o->src + o->count, o->src + o->count, o->count, DITTO_F32 } };
+    const ditto_list_item item[] = { { o->src, o->dst, o->count, DITTO_F32, NULL },
+                                     { o->src + o->count, o->src + o->count, o->count, DITTO_F32, NULL } };
     return ditto_all_reduce_list(self, item, 2, DITTO_SUM, o->options);
 }
 static ditto_status with(ditto_replica *self, const struct operands *o)
@@ -208,7 +208,7 @@ static void free_operands(ditto_replica *self, struct operands *o)
 
 /* -- Faults -- */
 
-enum fault { RETURNS, FAILS, CALLS_OTHER, COMES_LATE, FAULTS };
+enum fault { RETURNS, FAILS, CALLS_OTHER, HAS_OTHER_LABEL, COMES_LATE, FAULTS };
 
 /* The time limits in milliseconds with COMES_LATE, and with the other faults. */
 enum { SHORT_MS = 60, LONG_MS = 60000 };
@@ -221,6 +221,7 @@ static const struct {
     [RETURNS] = { DITTO_ERR_DIVERGED, DITTO_ERR_DIVERGED, "returned from its function" },
     [FAILS] = { DITTO_ERR_USER, DITTO_ERR_PEER_STOPPED, "the disk is full" },
     [CALLS_OTHER] = { DITTO_ERR_DIVERGED, DITTO_ERR_DIVERGED, "(3 x i64, MIN)" },
+    [HAS_OTHER_LABEL] = { DITTO_ERR_DIVERGED, DITTO_ERR_DIVERGED, " \"accuracy\" #" },
     [COMES_LATE] = { DITTO_ERR_TIMED_OUT, DITTO_ERR_TIMED_OUT, "waited 60 ms in " },
 };
 
@@ -259,15 +260,22 @@ static ditto_status take_part(ditto_replica *self, void *argument)
     bool culprit = ditto_replica_id(self) == ditto_num_replicas(self) - 1;
     struct operands o;
     ditto_status status = DITTO_OK;
-    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation,
-                                           .timeout_ms = t->fault == COMES_LATE ? SHORT_MS : LONG_MS);
+    char label[] = "    loss";
+    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation);
+    if (t->fault == HAS_OTHER_LABEL)
+        options.label = label;
+    else
+        options.timeout_ms = t->fault == COMES_LATE ? SHORT_MS : LONG_MS;
     EXPECT(&t->report, make_operands(self, t->count, &options, &o));
     /* A late replica takes part in no call before the fault, because on a busy machine the short time limit
      * could pass in that call. */
     int rounds = !culprit ? INT_MAX : t->fault == COMES_LATE ? 0 : 3;
     for (int i = 0; status == DITTO_OK && i < rounds; i++)
         status = t->call(self, &o);
-    if (culprit && status == DITTO_OK) {
+    if (culprit && t->fault == HAS_OTHER_LABEL) { /* at the same address */
+        memcpy(label, "accuracy", sizeof label);
+        status = t->call(self, &o);
+    } else if (culprit && status == DITTO_OK) {
         free_operands(self, &o);
         return misbehave(self, t);
     }
@@ -312,7 +320,7 @@ static void try_operation(ditto_strategy *strategy, int which, enum fault fault,
         fail_msg("%s, fault %d: %s: %s", operations[which].name, fault, ditto_status_name(status), words);
     if (fault != FAILS && strstr(words, operations[which].name) == NULL)
         fail_msg("%s is not named: %s", operations[which].name, words);
-    assert_int_equal(t.num_failed, (int)ditto_strategy_num_replicas(strategy) - 1);
+    assert_int_equal(t.num_failed, (int)ditto_strategy_num_replicas(strategy) - (fault != HAS_OTHER_LABEL));
     if (print)
         print_message("  %s\n", words);
     run_all(strategy, sum_ones, &next, &next);
@@ -330,7 +338,8 @@ static void try_all_operations(uint32_t replicas, enum fault fault)
     for (int which = 0; which < OPERATIONS; which++)
         for (int c = 0; c < 2; c++)
             for (int i = DITTO_IMPLEMENTATION_DEFAULT; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
-                if (fault != COMES_LATE || i != DITTO_IMPLEMENTATION_FLAT)
+                if ((fault != COMES_LATE || i != DITTO_IMPLEMENTATION_FLAT) &&
+                    (fault != HAS_OTHER_LABEL || operations[which].call != all_gather_tensor))
                     try_operation(strategy, which, fault, counts[c], (ditto_implementation)i,
                                   replicas == 3 && c == 1 && i == 0 && which % 4 == 0);
     assert_ok(ditto_strategy_destroy(strategy));
@@ -360,6 +369,9 @@ enum difference {
     FUNCTION,
     IMPLEMENTATION,
     FLAGS,
+    LABEL,
+    NO_LABEL,
+    ITEM_LABEL,
     DIFFERENCES
 };
 
@@ -376,6 +388,9 @@ static const char *const difference_words[DIFFERENCES] = {
     "their functions differ",
     "HIERARCHICAL",
     "flags or numbers",
+    "calls ditto_all_reduce \"loss\" #1 (5 x f32, SUM), but replica ",
+    "calls ditto_all_reduce \"\" #1 (5 x f32, SUM), but replica ",
+    "item 1: 5 x f32 \"loss\", but 5 x f32): every",
 };
 
 static ditto_status keep_right(void *out, const void *left, const void *right, size_t count, void *user)
@@ -392,8 +407,9 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     float a[64] = { 0 }, b[64];
     size_t counts[8] = { 2, other ? 3 : 2, 2, 2, 2, 2, 2, 2 }, alike[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
     int64_t indices[2] = { 0, 1 }, more[32];
-    ditto_list_item item[2] = { { a, b, 5, DITTO_F32 },
-                                { a + 8, b + 8, other && d == ITEM ? 6 : 5, DITTO_F32 } };
+    ditto_list_item item[2] = { { a, b, 5, DITTO_F32, NULL },
+                                { a + 8, b + 8, other && d == ITEM ? 6 : 5, DITTO_F32,
+                                  !other && d == ITEM_LABEL ? "loss" : NULL } };
     ditto_slices in = { indices, a, 2, 1, DITTO_F32 }, out = { more, b, 32, 0, (ditto_dtype)0 };
     if (other && d == IMPLEMENTATION)
         o.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
@@ -401,6 +417,8 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
         o.bytes_per_pack = 8;
     if (other && d == FLAGS)
         o.flags = DITTO_SLICES_MERGE;
+    if (d == LABEL || d == NO_LABEL)
+        o.label = d == LABEL ? other ? "accuracy" : "loss" : other ? NULL : "";
     switch (d) {
     case ROOT:
         return ditto_broadcast_from_root(self, a, 5, DITTO_F32, other ? 1 : 0, NULL);
@@ -409,6 +427,7 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     case NO_COUNTS:
         return ditto_all_gather(self, a, b, 2, other ? NULL : alike, DITTO_F32, NULL);
     case ITEM:
+    case ITEM_LABEL:
     case PACK:
         return ditto_all_reduce_list(self, item, 2, DITTO_SUM, &o);
     case FUNCTION:
@@ -560,7 +579,7 @@ static ditto_status sum_slow_packs(ditto_replica *self, void *unused)
     for (size_t i = 0; i < SLOW_ITEMS; i++) {
         void *slow = slow_pages + i * page_bytes;
         items[i] = (ditto_list_item){ ditto_replica_id(self) == 1 ? slow : &sources[i], &sums[i], 1,
-                                      DITTO_I32 };
+                                      DITTO_I32, NULL };
     }
     return ditto_all_reduce_list(self, items, SLOW_ITEMS, DITTO_SUM,
                                  &OPTIONS(reduce, .timeout_ms = WAIT_MS, .bytes_per_pack = 1));
@@ -591,19 +610,20 @@ static void each_pack_of_a_list_has_its_own_time_limit(void **state)
 static ditto_status look_around(ditto_replica *self, void *argument)
 {
     void **both = argument;
-    DITTO_TRY(ditto_barrier(self, NULL));
+    ditto_reduce_options labelled = OPTIONS(reduce, .label = "train");
+    DITTO_TRY(ditto_barrier(self, &labelled));
     DITTO_TRY(ditto_barrier(self, NULL));
     if (ditto_replica_id(self) != 1)
-        return ditto_barrier(self, NULL);
+        return ditto_barrier(self, &labelled);
     const char *words = ditto_strategy_diagnose(both[0]);
-    for (int i = 0; i < 120000 && strstr(words, "replica 0: in ditto_barrier #3") == NULL; i++) {
+    for (int i = 0; i < 120000 && strstr(words, "replica 0: in ditto_barrier \"train\" #3") == NULL; i++) {
         sleep_ms(1);
         words = ditto_strategy_diagnose(both[0]);
     }
-    EXPECT(both[1], strstr(words, "replica 0: in ditto_barrier #3") != NULL);
+    EXPECT(both[1], strstr(words, "replica 0: in ditto_barrier \"train\" #3") != NULL);
     EXPECT(both[1], strstr(words, "replica 1: last in ditto_barrier #2") != NULL);
     printf("%s", words);
-    return ditto_barrier(self, NULL);
+    return ditto_barrier(self, &labelled);
 }
 
 static void diagnose_says_in_which_call_each_replica_waits(void **state)
@@ -661,6 +681,72 @@ static void operations_are_numbered_within_their_run(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* -- Labels in messages. Each text is overwritten after its call. -- */
+
+static ditto_status meet_and_leave(ditto_replica *self, void *unused)
+{
+    char label[DITTO_MAX_LABEL_BYTES + 2] = "load";
+    ditto_reduce_options options = OPTIONS(reduce, .label = label);
+    ditto_status status = DITTO_OK;
+    for (int i = 0; i < 3 && status == DITTO_OK; i++) {
+        memcpy(label, "load", 5);
+        status = ditto_barrier(self, &options);
+        memset(label, 'x', sizeof label - 1);
+        label[4] = '\0';
+    }
+    if (status != DITTO_OK || ditto_replica_id(self) != 0)
+        return status;
+    return ditto_barrier(self, &OPTIONS(reduce, .label = "evaluate"));
+}
+
+static ditto_status leave_labelled_open(ditto_replica *self, void *argument)
+{
+    static double x[8], y[8];
+    char label[] = "loss";
+    ditto_pending pending;
+    uint32_t id = ditto_replica_id(self);
+    ditto_status status = DITTO_OK;
+    for (int i = 0; i <= DITTO_MAX_PENDING && status == DITTO_OK; i++)
+        status = ditto_all_reduce_start(self, &x[id], &y[id], 0, DITTO_F64, DITTO_SUM,
+                                        i == 0 ? &OPTIONS(reduce, .label = label) : NULL, &pending);
+    memset(label, 'x', sizeof label - 1);
+    return argument == NULL ? ditto_abandon(self, DITTO_OK) : status;
+}
+
+static ditto_status give_long_labels(ditto_replica *self, void *argument)
+{
+    double x = 1;
+    char label[DITTO_MAX_LABEL_BYTES + 2];
+    memset(label, 'y', sizeof label);
+    label[DITTO_MAX_LABEL_BYTES + 1] = '\0';
+    ditto_list_item item = { &x, &x, 1, DITTO_F64, label };
+    ditto_status status = ditto_barrier(self, &OPTIONS(reduce, .label = label));
+    EXPECT(argument, status == DITTO_ERR_RANGE);
+    EXPECT(argument, strstr(ditto_last_error()->message, "has 64 bytes: the most is 63") != NULL);
+    EXPECT(argument, ditto_all_reduce_list(self, &item, 1, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
+    EXPECT(argument, strstr(ditto_last_error()->message, "item 0 of 1: the label ") != NULL);
+    label[DITTO_MAX_LABEL_BYTES] = '\0';
+    DITTO_TRY(ditto_all_reduce_list(self, &item, 1, DITTO_SUM, &OPTIONS(reduce, .label = label)));
+    EXPECT(argument, x == ditto_num_replicas(self));
+    return ditto_barrier(self, &OPTIONS(reduce, .label = label));
+}
+
+static void labels_stand_in_messages(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    assert_status(ditto_strategy_run(strategy, meet_and_leave, NULL), DITTO_ERR_DIVERGED);
+    assert_message("replica 0 waits in ditto_barrier \"evaluate\" #4 for replica 1 (returned from its "
+                   "function; last in ditto_barrier \"load\" #3)");
+    assert_status(ditto_strategy_run(strategy, leave_labelled_open, &report), DITTO_ERR_RANGE);
+    assert_message("32 operations have been started since ditto_all_reduce_start \"loss\" #1, which");
+    assert_status(ditto_strategy_run(strategy, leave_labelled_open, NULL), DITTO_ERR_INVALID);
+    assert_message("the oldest is ditto_all_reduce_start \"loss\" #1:");
+    run_all(strategy, give_long_labels, &report, &report);
+    assert_non_null(strstr(ditto_strategy_diagnose(strategy), "yyy\" #2\n"));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -671,6 +757,7 @@ int main(void)
         cmocka_unit_test(each_pack_of_a_list_has_its_own_time_limit),
         cmocka_unit_test(diagnose_says_in_which_call_each_replica_waits),
         cmocka_unit_test(operations_are_numbered_within_their_run),
+        cmocka_unit_test(labels_stand_in_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

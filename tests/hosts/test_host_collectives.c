@@ -261,10 +261,11 @@ static ditto_status make_call(ditto_replica *self, struct trial *trial, const st
         }
         break;
     case 7: {
-        ditto_list_item items[3] = { { src, dst, c->count / 2, c->dtype },
-                                     { src + c->count / 2 * bytes, dst + c->count / 2 * bytes, 0, c->dtype },
+        ditto_list_item items[3] = { { src, dst, c->count / 2, c->dtype, NULL },
+                                     { src + c->count / 2 * bytes, dst + c->count / 2 * bytes, 0, c->dtype,
+                                       NULL },
                                      { src + c->count / 2 * bytes, dst + c->count / 2 * bytes,
-                                       c->count - c->count / 2, c->dtype } };
+                                       c->count - c->count / 2, c->dtype, NULL } };
         status = ditto_all_reduce_list(self, items, 3, c->op, NULL);
         break;
     }

@@ -1,4 +1,4 @@
-/* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives": rules 6.1 to 6.3 and 6.5.
+/* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives": rules 6.1 to 6.3, 6.5 and 6.8.
  * tests/sync/ compares the bits of results. */
 #include "support/as_hosts.h"
 #include "support/support.h"
@@ -27,7 +27,7 @@ static ditto_status reduce_array_and_list(ditto_replica *self, void *argument)
     int32_t integer = 3;
     MUST(ditto_all_reduce(self, a, b, 3, DITTO_F64, DITTO_SUM, NULL)); /* out of place */
     EXPECT(&t->report, b[0] == n * (n - 1) / 2.0 && b[2] == 2.0 * n && a[0] == id);
-    ditto_list_item list[] = { { a, a, 3, DITTO_F64 }, { c, d, 2, DITTO_F32 } };
+    ditto_list_item list[] = { { a, a, 3, DITTO_F64, NULL }, { c, d, 2, DITTO_F32, NULL } };
     /* The items have different dtypes. One is in place and one out of place. */
     MUST(ditto_all_reduce_list(self, list, 2, DITTO_MEAN, NULL));
     EXPECT(&t->report, a[1] == 1 && a[0] == (n - 1) / 2.0 && d[0] == 1);
@@ -41,8 +41,8 @@ static ditto_status list_differently(ditto_replica *self, void *argument)
 {
     struct trial *t = argument;
     float a[4] = { 0 }, b[4];
-    ditto_list_item list[] = { { a, b, 2, DITTO_F32 },
-                               { a + 2, b + 2, ditto_replica_id(self) == t->odd ? 1 : 2, DITTO_F32 } };
+    ditto_list_item list[] = { { a, b, 2, DITTO_F32, NULL },
+                               { a + 2, b + 2, ditto_replica_id(self) == t->odd ? 1 : 2, DITTO_F32, NULL } };
     return ditto_all_reduce_list(self, list, 2, DITTO_SUM, NULL);
 }
 
@@ -115,7 +115,7 @@ static ditto_status reduce_with_options(ditto_replica *self, void *argument)
     for (size_t i = 0; i < 256; i++)
         a[i] = 1.0f / (float)(i + 1 + ditto_replica_id(self));
     for (int i = 0; i < 4; at += sizes[i++])
-        list[i] = (ditto_list_item){ a + at, plain + at, sizes[i], DITTO_F32 };
+        list[i] = (ditto_list_item){ a + at, plain + at, sizes[i], DITTO_F32, NULL };
     MUST(ditto_all_reduce_list(self, list, 4, DITTO_SUM, NULL));
     for (int which = 0; which <= DITTO_IMPLEMENTATION_HIERARCHICAL; which++) { /* the result never changes */
         ditto_reduce_options options = OPTIONS(reduce, .bytes_per_pack = 200, .timeout_ms = 60000,
@@ -240,6 +240,65 @@ static void rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter(void **state)
     }
 }
 
+/* Reduces a loss and an accuracy, which agree in all but their meaning. The odd replica reduces them in the
+ * other order. The texts of the labels are overwritten before the results are there. */
+struct ordered {
+    uint32_t odd;
+    enum { CALLS, ITEMS, STARTED, FORMS } form;
+    bool labelled;
+    double loss; /* the result on the first replica of this host */
+};
+
+static ditto_status reduce_in_order(ditto_replica *self, void *argument)
+{
+    struct ordered *o = argument;
+    double value[2] = { 0.5, 90 };
+    char text[2][16] = { "loss", "accuracy" };
+    size_t first = ditto_replica_id(self) == o->odd;
+    ditto_reduce_options options[2];
+    ditto_pending pending[2] = { { 0 } };
+    ditto_status status = DITTO_OK;
+    for (size_t i = 0; i < 2; i++)
+        options[i] = OPTIONS(reduce, .label = o->labelled ? text[i == 0 ? first : !first] : NULL);
+    ditto_list_item item[] = {
+        { &value[first], &value[first], 1, DITTO_F64, .label = options[0].label },
+        { &value[!first], &value[!first], 1, DITTO_F64, .label = options[1].label },
+    };
+    if (o->form == ITEMS)
+        status = ditto_all_reduce_list(self, item, 2, DITTO_MEAN, NULL);
+    for (int i = 0; i < 2 && o->form == CALLS && status == DITTO_OK; i++)
+        status = ditto_all_reduce(self, item[i].src, item[i].dst, 1, DITTO_F64, DITTO_MEAN, &options[i]);
+    for (int i = 0; i < 2 && o->form == STARTED && status == DITTO_OK; i++)
+        status = ditto_all_reduce_start(self, item[i].src, item[i].dst, 1, DITTO_F64, DITTO_MEAN, &options[i],
+                                        &pending[i]);
+    memset(text, '?', sizeof text - 1);
+    for (int i = 0; i < 2 && status == DITTO_OK && pending[i].number != 0; i++)
+        status = ditto_wait(self, &pending[i], NULL);
+    if (ditto_replica_is_first_of_host(self))
+        o->loss = value[0];
+    return ditto_abandon(self, status);
+}
+
+static void rule_6_8_labels_tell_calls_apart_that_agree_otherwise(void **state)
+{
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        for (int i = 0; i < 4 * FORMS && n > 1; i++) {
+            struct ordered o = { .form = i % FORMS, .labelled = i / FORMS % 2 != 0 };
+            bool swapped = i / FORMS / 2 != 0;
+            o.odd = swapped ? n - 1 : UINT32_MAX;
+            ditto_status status = ditto_strategy_run(strategy, reduce_in_order, &o);
+            assert_int_equal(status, swapped && o.labelled ? DITTO_ERR_DIVERGED : DITTO_OK);
+            if (!swapped)
+                assert_true(o.loss == 0.5);
+            else if (o.labelled && !(is_spread(strategy) && o.form == ITEMS))
+                assert_message("\"accuracy\"");
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +310,7 @@ int main(void)
         cmocka_unit_test(rule_6_3_the_timeout_of_a_call_replaces_that_of_the_strategy),
         cmocka_unit_test(rule_6_5_started_operations_are_waited_for_in_any_order),
         cmocka_unit_test(rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter),
+        cmocka_unit_test(rule_6_8_labels_tell_calls_apart_that_agree_otherwise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

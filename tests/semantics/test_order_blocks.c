@@ -30,8 +30,8 @@ static ditto_status combine_in_all_ways(ditto_replica *self, void *argument)
     struct ways *w = argument;
     uint32_t id = ditto_replica_id(self), root = ditto_num_replicas(self) - 1;
     float *own = w->own[id], out[5][COUNT];
-    ditto_list_item items[] = { { own, out[3], 7, DITTO_F32 },
-                                { own + 7, out[3] + 7, COUNT - 7, DITTO_F32 } };
+    ditto_list_item items[] = { { own, out[3], 7, DITTO_F32, NULL },
+                                { own + 7, out[3] + 7, COUNT - 7, DITTO_F32, NULL } };
     ditto_tensor gradient = { .data = own, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
     ditto_pending pending;
     int64_t index = 0, merged_index;

@@ -239,25 +239,84 @@ static void waiting_for_devices_is_not_computing(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void events_are_kept_up_to_the_capacity(void **state)
+/* Returns the whole trace as it is written to a file. */
+static void read_trace(ditto_strategy *strategy, char *text, size_t size)
 {
-    ditto_strategy *strategy = make_strategy(3, NULL);
-    struct traced traced = { .rounds = 10 };
-    char path[SCRATCH_NAME], text[65536];
+    char path[SCRATCH_NAME];
     scratch_name(path, "trace");
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
-    assert_status(ditto_strategy_trace_write(strategy, path), DITTO_ERR_NOT_FOUND);
+    assert_ok(ditto_strategy_trace_write(strategy, path));
+    FILE *written = fopen(path, "r");
+    assert_non_null(written);
+    text[fread(text, 1, size - 1, written)] = '\0';
+    fclose(written);
+    unlink(path);
+}
+
+/* The text of each label is overwritten as soon as its call has returned. */
+static ditto_status use_labels(ditto_replica *self, void *argument)
+{
+    float x = 1, y;
+    char label[16];
+    ditto_pending pending;
+    ditto_reduce_options options = OPTIONS(reduce, .label = label);
+    for (int i = 0; i < 80; i++) {
+        snprintf(label, sizeof label, i < 40 ? "loss" : "\"%d\\\n", i);
+        EXPECT(argument, ditto_all_reduce(self, &x, &y, 1, DITTO_F32, DITTO_SUM, &options) == DITTO_OK);
+        memset(label, '?', sizeof label - 1);
+    }
+    snprintf(label, sizeof label, "later");
+    DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, &options, &pending));
+    memset(label, '?', sizeof label - 1);
+    DITTO_TRY(ditto_wait(self, &pending, NULL));
+    for (int i = 0; i < 30; i++) { /* more labels than are told apart */
+        snprintf(label, sizeof label, "many %d", i);
+        EXPECT(argument, ditto_barrier(self, &options) == DITTO_OK);
+    }
+    return DITTO_OK;
+}
+
+static void calls_with_labels_are_counted_apart(void **state)
+{
+    static char text[1 << 17];
+    struct report report = { 0 };
+    uint64_t calls[3] = { 0 }; /* of the barriers with a label, of those without, and of the rest */
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_operation_counters t = DITTO_OPERATION_COUNTERS_INIT;
+    assert_ok(ditto_strategy_trace_start(strategy, NULL));
+    run_all(strategy, use_labels, &report, &report);
+    assert_ok(ditto_strategy_trace_stop(strategy));
+    for (uint32_t i = 0; ditto_strategy_operation_stats(strategy, i, &t) == DITTO_OK; i++)
+        if (strcmp(t.name, "ditto_barrier") == 0)
+            calls[t.label == NULL] += t.calls;
+        else if (strcmp(t.name, "ditto_all_reduce") == 0)
+            calls[2] += t.label != NULL && strcmp(t.label, "loss") == 0 && t.calls == 40;
+        else if (strcmp(t.name, "run") != 0)
+            calls[2] += t.label != NULL && strcmp(t.label, "later") == 0;
+    /* There is room for 64 labels: 41 of the all-reduces, one of the start, one of the wait, and 21 more. */
+    assert_true(calls[0] == 21 && calls[1] == 9 && calls[2] == 3);
+    assert_ok(ditto_strategy_trace_describe(strategy, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "\nditto_all_reduce \"loss\" "));
+    read_trace(strategy, text, sizeof text);
+    assert_non_null(strstr(text, "\"name\":\"ditto_all_reduce \\\"loss\\\"\",\"cat\":\"collective\""));
+    assert_non_null(strstr(text, "\"name\":\"ditto_all_reduce \\\"\\\"41\\\\\\u000a\\\"\","));
+    assert_non_null(strstr(text, "\"name\":\"ditto_wait \\\"later\\\"\""));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void events_are_kept_up_to_the_capacity(void **state)
+{
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    struct traced traced = { .rounds = 10 };
+    char text[65536];
+    assert_status(ditto_strategy_trace_write(strategy, "/nowhere/trace.json"), DITTO_ERR_NOT_FOUND);
     ditto_trace_options options = OPTIONS(trace, .num_events = 7);
     assert_ok(ditto_strategy_trace_start(strategy, &options));
     run_all(strategy, work, &traced, &traced.report);
     assert_ok(ditto_strategy_trace_stop(strategy));
-    assert_ok(ditto_strategy_trace_write(strategy, path));
-    FILE *written = fopen(path, "r");
-    assert_non_null(written);
-    text[fread(text, 1, sizeof text - 1, written)] = '\0';
-    fclose(written);
+    read_trace(strategy, text, sizeof text);
     int events = 0;
     for (char *at = text; (at = strstr(at, "\"ph\":\"X\"")) != NULL; at++)
         events++;
@@ -271,7 +330,6 @@ static void events_are_kept_up_to_the_capacity(void **state)
     options.num_events = SIZE_MAX / 2;
     assert_status(ditto_strategy_trace_start(strategy, &options), DITTO_ERR_RANGE);
     assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* nothing has changed */
-    unlink(path);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -359,11 +417,8 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
     static char text[65536];
-    char path[SCRATCH_NAME];
-    scratch_name(path, "trace");
     ditto_dataset *d;
     uint64_t producers;
-    close(mkstemp(path));
     assert_ok(ditto_dataset_from_range(0, 1000, 1, &d));
     struct taking first = { .iterator = iterate(strategy, d, 2), .steps = 10 };
     run_all(strategy, take_steps, &first, &first.report);
@@ -380,11 +435,7 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     struct taking second = { .iterator = iterate(strategy, d, 1), .steps = 10 };
     run_all(strategy, take_steps, &second, &second.report);
     assert_ok(ditto_iterator_destroy(first.iterator));
-    assert_ok(ditto_strategy_trace_write(strategy, path));
-    FILE *written = fopen(path, "r");
-    assert_non_null(written);
-    text[fread(text, 1, sizeof text - 1, written)] = '\0';
-    fclose(written);
+    read_trace(strategy, text, sizeof text);
     assert_int_equal(count_fillings(text, &producers), 2 * 8 + 2 * 10);
     /* One producer of the first iterator may have filled all its batches. The 20 iterators in between used 40
      * numbers of producers. */
@@ -394,7 +445,6 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     assert_int_equal(producers & ~(of_first | of_second), 0);
     assert_ok(ditto_iterator_destroy(second.iterator));
     assert_ok(ditto_dataset_destroy(d));
-    unlink(path);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -424,6 +474,7 @@ int main(void)
         cmocka_unit_test(operations_are_counted_and_timed),
         cmocka_unit_test(a_pause_lasts_until_its_merge_function_returns),
         cmocka_unit_test(waiting_for_devices_is_not_computing),
+        cmocka_unit_test(calls_with_labels_are_counted_apart),
         cmocka_unit_test(events_are_kept_up_to_the_capacity),
         cmocka_unit_test(a_trace_that_does_not_fit_leaves_an_empty_file),
         cmocka_unit_test(batches_are_shown_on_their_producers_tracks),

@@ -48,7 +48,7 @@ static ditto_status one_of_all(ditto_replica *self, struct buffers *m, uint32_t 
     ditto_list_item item[ITEMS];
     float sum;
     for (int i = 0; i < ITEMS; i++) /* the address depends on count, so that the lists differ */
-        item[i] = (ditto_list_item){ m->a + 8 * i + count % 3, m->b + 8 * i, 7, DITTO_F32 };
+        item[i] = (ditto_list_item){ m->a + 8 * i + count % 3, m->b + 8 * i, 7, DITTO_F32, NULL };
     switch (which % 10) {
     case 0:
         return ditto_all_reduce(self, m->a, m->b, count, DITTO_F32, DITTO_SUM, NULL);

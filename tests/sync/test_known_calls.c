@@ -11,6 +11,7 @@ enum { MOST = 64, ROUNDS = 40, BUFFERS = 3 * DTI_KNOWN_CALLS };
 struct task {
     struct report report;
     uint32_t odd_one;      /* the replica that makes another call */
+    bool labelled;         /* calls differ in their labels alone, whose texts have one address */
     _Atomic uint32_t left; /* replicas that have left their last call */
     float sent[MOST], received[MOST];
 };
@@ -147,11 +148,15 @@ static ditto_status diverge(ditto_replica *self, void *argument)
     struct task *t = argument;
     uint32_t id = ditto_replica_id(self);
     float *a = &t->sent[id], *b = &t->received[id];
-    for (int round = 0; round < ROUNDS; round++) {
-        DITTO_TRY(ditto_all_reduce(self, a, b, 1, DITTO_F32, DITTO_SUM, NULL));
-        DITTO_TRY(ditto_all_reduce(self, a, b, 1, DITTO_F32, DITTO_MAX, NULL));
+    char label[8];
+    ditto_reduce_options labelled = OPTIONS(reduce, .label = label);
+    for (int i = 0; i <= 2 * ROUNDS; i++) {
+        ditto_op op = i % 2 == 0 && (i < 2 * ROUNDS || id != t->odd_one) ? DITTO_SUM : DITTO_MAX;
+        snprintf(label, sizeof label, "%s", ditto_op_name(op));
+        DITTO_TRY(ditto_all_reduce(self, a, b, 1, DITTO_F32, t->labelled ? DITTO_MIN : op,
+                                   t->labelled ? &labelled : NULL));
     }
-    return ditto_all_reduce(self, a, b, 1, DITTO_F32, id == t->odd_one ? DITTO_MAX : DITTO_SUM, NULL);
+    return DITTO_OK;
 }
 
 static ditto_status agree(ditto_replica *self, void *argument)
@@ -167,8 +172,8 @@ static ditto_status agree(ditto_replica *self, void *argument)
 static void replicas_that_repeat_different_calls_have_diverged(void **state)
 {
     for (uint32_t n = 2; n <= 3; n++)
-        for (uint32_t odd_one = 0; odd_one < n; odd_one++) {
-            struct task t = { .odd_one = odd_one };
+        for (uint32_t i = 0; i < 2 * n; i++) {
+            struct task t = { .odd_one = i / 2, .labelled = i % 2 != 0 };
             ditto_strategy *strategy = make_strategy(n, NULL);
             assert_status(ditto_strategy_run(strategy, diverge, &t), DITTO_ERR_DIVERGED);
             assert_message("SUM");

@@ -14,6 +14,13 @@
 #define MOST_NUMBER_BYTES 400 /* of the text of a number, with its terminator */
 #define MOST_RANGES       8   /* of a set of numbers in a message */
 
+void dti_text_add_name(struct dti_text *text, const char *name, const char *label)
+{
+    dti_text_add(text, "%s", name);
+    if (label != NULL)
+        dti_text_add(text, " \"%s\"", label);
+}
+
 void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n, uint32_t first)
 {
     uint32_t ranges = 0, more = 0;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A text under construction. If the text does not fit, the buffer ends with "...", because the text may
  * become a part of a message. */
@@ -22,6 +23,15 @@ struct dti_text {
     size_t length;
 };
 void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
+
+/* Adds a name and a label that may be NULL: 'ditto_all_reduce', or 'ditto_all_reduce "loss"'. */
+void dti_text_add_name(struct dti_text *text, const char *name, const char *label);
+
+/* Compares two texts. NULL equals only NULL. */
+static inline bool dti_text_same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
 
 /* Adds the numbers that are in the set, as in "1, 4-63". set[i] stands for number first + i. If the set has
  * many ranges, it adds the first ones and the number of members that are left out. */

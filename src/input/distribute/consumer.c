@@ -319,7 +319,7 @@ ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, dit
     const struct dti_batch_slot *slot = NULL;
     uint64_t bytes, traced_bytes = 0;
     DTI_PROBE1(queue_get_begin, self->id);
-    dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
+    dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next", NULL);
     ditto_status status = find_next(self, it, &slot);
     if (slot != NULL) {
         struct dti_consumer *c = &it->consumer[self->index];

@@ -280,7 +280,7 @@ static ditto_status run_loop(struct dti_replica *r, const struct dti_loop *loop)
 
 ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
 {
-    dti_trace_begin(r, DTI_TRACE_LOOP, loop->caller);
+    dti_trace_begin(r, DTI_TRACE_LOOP, loop->caller, NULL);
     ditto_status status = run_loop(r, loop);
     dti_trace_end(r, 0);
     return status;
@@ -354,7 +354,7 @@ ditto_status dti_crew_join(struct dti_replica *r)
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_not_forked(r));
     if (crew->outstanding) {
-        dti_trace_begin(r, DTI_TRACE_LOOP, "join");
+        dti_trace_begin(r, DTI_TRACE_LOOP, "join", NULL);
         drain(&crew->device[0]);
         for (uint32_t i = 1; i < crew->devices; i++)
             dti_crew_await(r, i);

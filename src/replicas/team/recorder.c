@@ -1,8 +1,10 @@
 /* src/replicas/team/recorder.c - records and sums up trace events. See recorder.h. */
 #include "replicas/team/recorder.h"
+#include "base/text/text.h"
 #include "replicas/team/team_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void free_tracer(struct dti_tracer *tracer)
 {
@@ -63,11 +65,14 @@ ditto_status dti_trace_start(struct dti_team *team, size_t events)
 
 /* -- recording -- */
 
-void dti_tracer_begin(struct dti_tracer *t, enum dti_trace_kind kind, const char *name)
+void dti_tracer_begin(struct dti_tracer *t, enum dti_trace_kind kind, const char *name, const char *label)
 {
     if (t->depth < DTI_TRACE_DEPTH) {
-        t->open[t->depth].event = (struct dti_event){ .name = name, .kind = kind, .begin_ns = dti_now_ns() };
-        t->open[t->depth].inside_ns = 0;
+        t->open[t->depth].name = name;
+        t->open[t->depth].label = label;
+        t->open[t->depth].kind = kind;
+        t->open[t->depth].begin_ns = dti_now_ns();
+        t->open[t->depth].waited_ns = t->open[t->depth].inside_ns = 0;
     }
     /* Events that are nested too deeply are counted, so that each end matches its beginning. */
     t->depth++;
@@ -76,31 +81,30 @@ void dti_tracer_begin(struct dti_tracer *t, enum dti_trace_kind kind, const char
 void dti_tracer_waited(struct dti_tracer *t, uint64_t since_ns)
 {
     if (t->depth != 0 && t->depth <= DTI_TRACE_DEPTH)
-        t->open[t->depth - 1].event.waited_ns += dti_now_ns() - since_ns;
+        t->open[t->depth - 1].waited_ns += dti_now_ns() - since_ns;
 }
 
-/* There are few names, and they are constants. Their addresses distinguish them. */
-static struct dti_total *find_total(struct dti_tracer *t, const struct dti_event *e)
+/* There are few names, and they are constants. Their addresses distinguish them. Returns NULL if there is no
+ * room for another name. */
+static struct dti_total *find_total(struct dti_tracer *t, enum dti_trace_kind kind, const char *name,
+                                    const char *label)
 {
-    for (uint32_t i = 0; i < t->totals; i++)
-        if (t->total[i].name == e->name && t->total[i].kind == e->kind)
-            return &t->total[i];
+    for (uint32_t i = 0; i < t->totals; i++) {
+        struct dti_total *total = &t->total[i];
+        if (total->name == name && total->kind == kind && dti_text_same(total->label, label))
+            return total;
+    }
+    if (label != NULL && t->labels == DTI_TRACE_LABELS)
+        return find_total(t, kind, name, NULL);
     if (t->totals == DTI_TRACE_NAMES)
         return NULL;
-    t->total[t->totals] = (struct dti_total){ .name = e->name, .kind = e->kind };
-    return &t->total[t->totals++];
-}
-
-static void add_up(struct dti_tracer *t, const struct dti_event *e, uint64_t inside_ns)
-{
-    struct dti_total *total = find_total(t, e);
-    if (total == NULL)
-        return;
-    total->count++;
-    total->bytes += e->bytes;
-    total->ns += e->end_ns - e->begin_ns;
-    total->waited_ns += e->waited_ns;
-    total->own_ns += e->end_ns - e->begin_ns - inside_ns;
+    struct dti_total *total = &t->total[t->totals++];
+    *total = (struct dti_total){ .name = name, .kind = kind };
+    if (label != NULL) {
+        total->label = strcpy(total->label_text, label); /* the length has been checked */
+        t->labels++;
+    }
+    return total;
 }
 
 static void keep(struct dti_tracer *t, const struct dti_event *e)
@@ -115,7 +119,7 @@ void dti_tracer_filled(struct dti_tracer *t, uint32_t producer, uint64_t begin_n
                        uint64_t bytes)
 {
     if (begin_ns >= t->begin_ns)
-        keep(t, &(struct dti_event){ "fill", DTI_TRACE_FILLING, producer, begin_ns, end_ns, 0, bytes });
+        keep(t, &(struct dti_event){ NULL, producer, begin_ns, end_ns, 0, bytes });
 }
 
 void dti_tracer_end(struct dti_tracer *t, uint64_t bytes)
@@ -124,11 +128,19 @@ void dti_tracer_end(struct dti_tracer *t, uint64_t bytes)
         return;
     if (--t->depth >= DTI_TRACE_DEPTH)
         return;
-    struct dti_event *e = &t->open[t->depth].event;
-    e->end_ns = dti_now_ns();
-    e->bytes = bytes;
-    add_up(t, e, t->open[t->depth].inside_ns);
-    if (t->depth != 0)
-        t->open[t->depth - 1].inside_ns += e->end_ns - e->begin_ns;
-    keep(t, e);
+    uint32_t d = t->depth;
+    uint64_t end_ns = dti_now_ns(), ns = end_ns - t->open[d].begin_ns;
+    struct dti_total *total = find_total(t, t->open[d].kind, t->open[d].name, t->open[d].label);
+    if (d != 0)
+        t->open[d - 1].inside_ns += ns;
+    if (total == NULL) {
+        t->dropped++;
+        return;
+    }
+    total->count++;
+    total->bytes += bytes;
+    total->ns += ns;
+    total->waited_ns += t->open[d].waited_ns;
+    total->own_ns += ns - t->open[d].inside_ns;
+    keep(t, &(struct dti_event){ total, 0, t->open[d].begin_ns, end_ns, t->open[d].waited_ns, bytes });
 }

@@ -6,6 +6,8 @@
 #ifndef DTI_RECORDER_H
 #define DTI_RECORDER_H
 
+#include <ditto/collective.h>
+
 #include "replicas/team/replica.h"
 
 enum dti_trace_kind {
@@ -14,45 +16,50 @@ enum dti_trace_kind {
     DTI_TRACE_INPUT,
     DTI_TRACE_PAUSE,
     DTI_TRACE_LOOP, /* on the replica's devices, or a join */
-    DTI_TRACE_FILLING
 };
 
-struct dti_event {
-    const char *name; /* a constant string */
-    enum dti_trace_kind kind;
-
-    /* For DTI_TRACE_FILLING: the number of the producer in the team. */
-    uint32_t producer;
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    uint64_t waited_ns;
-    uint64_t bytes;
-};
-
-/* The sums over all events of one name and kind. */
+/* The sums over all events of one name, label and kind. */
 struct dti_total {
-    const char *name;
+    const char *name;  /* a constant string */
+    const char *label; /* label_text, or NULL */
     enum dti_trace_kind kind;
     uint64_t count;
     uint64_t bytes;
     uint64_t ns;
     uint64_t waited_ns;
     uint64_t own_ns; /* without the events that were recorded inside */
+    char label_text[DITTO_MAX_LABEL_BYTES + 1];
 };
 
-#define DTI_TRACE_NAMES 64
-#define DTI_TRACE_DEPTH 32
+struct dti_event {
+    const struct dti_total *total; /* that it belongs to. NULL for the work of a producer */
+    uint32_t producer;             /* the number of the producer in the team */
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t waited_ns;
+    uint64_t bytes;
+};
+_Static_assert(sizeof(struct dti_event) == 48, "include/ditto/trace.h says how large an event is");
+
+/* Events with a label beyond the most labels count as events without one, so that all names have room. */
+#define DTI_TRACE_NAMES  128
+#define DTI_TRACE_LABELS 64
+#define DTI_TRACE_DEPTH  32
 
 struct dti_tracer {
     struct {
-        struct dti_event event;
+        const char *name, *label; /* the label is the caller's, whose call ends with the event */
+        enum dti_trace_kind kind;
+        uint64_t begin_ns;
+        uint64_t waited_ns;
         uint64_t inside_ns;
     } open[DTI_TRACE_DEPTH];
     uint32_t depth;
 
-    /* In the order in which the first event of each name ended. */
+    /* In the order in which the first event of each name and label ended. */
     struct dti_total total[DTI_TRACE_NAMES];
     uint32_t totals;
+    uint32_t labels; /* totals that have one */
 
     /* [capacity] The first `events` entries are the events that have ended. Later events are only counted in
      * `dropped`. */
@@ -73,7 +80,8 @@ void dti_trace_stop(struct dti_team *team);
 void dti_trace_forget(struct dti_team *team);
 
 /* -- The replica's own thread -- */
-void dti_tracer_begin(struct dti_tracer *tracer, enum dti_trace_kind kind, const char *name);
+void dti_tracer_begin(struct dti_tracer *tracer, enum dti_trace_kind kind, const char *name,
+                      const char *label);
 void dti_tracer_end(struct dti_tracer *tracer, uint64_t bytes);
 void dti_tracer_waited(struct dti_tracer *tracer, uint64_t since_ns);
 /* Records the work of a producer, from the data that the batch carries. Work that began before recording
@@ -81,10 +89,12 @@ void dti_tracer_waited(struct dti_tracer *tracer, uint64_t since_ns);
 void dti_tracer_filled(struct dti_tracer *tracer, uint32_t producer, uint64_t begin_ns, uint64_t end_ns,
                        uint64_t bytes);
 
-static inline void dti_trace_begin(struct dti_replica *r, enum dti_trace_kind kind, const char *name)
+/* The label may be NULL. It stays valid until the event has ended. */
+static inline void dti_trace_begin(struct dti_replica *r, enum dti_trace_kind kind, const char *name,
+                                   const char *label)
 {
     if (__builtin_expect(r->tracer != NULL, 0))
-        dti_tracer_begin(r->tracer, kind, name);
+        dti_tracer_begin(r->tracer, kind, name, label);
 }
 static inline void dti_trace_end(struct dti_replica *r, uint64_t bytes)
 {

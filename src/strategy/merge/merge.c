@@ -148,7 +148,7 @@ static ditto_status recover(struct dti_replica *r, ditto_status status)
 static ditto_status execute_pause(struct dti_replica *r, const struct dti_merge *merge, ditto_value **merged)
 {
     ditto_status status = DITTO_OK;
-    dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");
+    dti_trace_begin(r, DTI_TRACE_PAUSE, "pause", NULL);
     if (r->index == 0)
         status = lead(r, merge, merged);
     else if (!dti_pause_serve(r))

@@ -72,7 +72,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
     frame.run = call;
     DTI_PROBE1(run_begin, r->id);
-    dti_trace_begin(r, DTI_TRACE_RUN, "run");
+    dti_trace_begin(r, DTI_TRACE_RUN, "run", NULL);
     dti_sync_function_begins(r);
     uint32_t serial = dti_error_serial;
     DTI_GUARD("a function given to a run");

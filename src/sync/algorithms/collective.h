@@ -14,7 +14,7 @@ struct dti_target;
 static inline void dti_call_begins(struct dti_replica *self, const struct dti_call *call)
 {
     DTI_PROBE2(collective_begin, self->id, call->name);
-    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
+    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name, call->label);
 }
 
 static inline void dti_call_ends(struct dti_replica *self, const struct dti_call *call)

@@ -97,9 +97,11 @@ static uint64_t digest_of(const struct dti_call *call)
 
 struct dti_intent dti_hosts_intent(const struct dti_hosts_call *c)
 {
-    return (struct dti_intent){
-        .kind = DTI_HEADER_CALL, .digest = digest_of(c->call), .name = c->call->name, .number = c->number
-    };
+    return (struct dti_intent){ .kind = DTI_HEADER_CALL,
+                                .digest = digest_of(c->call),
+                                .name = c->call->name,
+                                .label = c->call->label,
+                                .number = c->number };
 }
 
 struct dti_limits dti_hosts_limits(const struct dti_hosts_call *c)

@@ -16,7 +16,7 @@ bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
 {
     return dti_call_same(a, b) && a->src == b->src && a->dst == b->dst && a->list == b->list &&
            a->before == b->before && a->counts == b->counts && a->more == b->more &&
-           a->is_internal == b->is_internal;
+           a->is_internal == b->is_internal && a->label == b->label;
 }
 
 uint32_t dti_call_digest(const struct dti_call *c)
@@ -55,7 +55,8 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
 
 void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_text *text)
 {
-    dti_text_add(text, "%s #%llu", c->name, (unsigned long long)number);
+    dti_text_add_name(text, c->name, c->label);
+    dti_text_add(text, " #%llu", (unsigned long long)number);
     if (c->pattern == DTI_PATTERN_NOTHING && c->count != 0)
         dti_text_add(text, " (%zu argument%s)", c->count, c->count == 1 ? "" : "s");
     else if (c->pattern != DTI_PATTERN_NOTHING && !c->is_internal)
@@ -66,14 +67,24 @@ void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_tex
         dti_text_add(text, " on \"%s\"", c->object);
 }
 
+static void describe_item(const ditto_list_item *item, struct dti_text *text)
+{
+    dti_text_add(text, "%zu x ", item->count);
+    dti_text_add_name(text, ditto_dtype_name(item->dtype), item->label);
+}
+
 /* Writes where two lists differ. Returns false if they do not. */
 static bool describe_items(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
 {
     const ditto_list_item *one = a->list - a->before, *other = b->list - b->before;
     for (size_t i = 0; i < a->whole && i < b->whole; i++)
-        if (one[i].count != other[i].count || one[i].dtype != other[i].dtype) {
-            dti_text_add(text, " (item %zu: %zu x %s, but %zu x %s)", i, one[i].count,
-                         ditto_dtype_name(one[i].dtype), other[i].count, ditto_dtype_name(other[i].dtype));
+        if (one[i].count != other[i].count || one[i].dtype != other[i].dtype ||
+            !dti_text_same(one[i].label, other[i].label)) {
+            dti_text_add(text, " (item %zu: ", i);
+            describe_item(&one[i], text);
+            dti_text_add(text, ", but ");
+            describe_item(&other[i], text);
+            dti_text_add(text, ")");
             return true;
         }
     return false;
@@ -97,8 +108,8 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n,
                          struct dti_text *text)
 {
-    if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole ||
-        (a->pattern == DTI_PATTERN_NOTHING && a->count != b->count))
+    if (a->name != b->name || !dti_text_same(a->label, b->label) || a->pattern != b->pattern ||
+        a->whole != b->whole || (a->pattern == DTI_PATTERN_NOTHING && a->count != b->count))
         return; /* the descriptions of the calls show the difference */
     if (a->object != b->object) {
         if (a->object != NULL && b->object != NULL && strcmp(a->object, b->object) == 0)

@@ -8,6 +8,9 @@
 
 #define DTI_NO_ROOT UINT32_MAX
 
+/* The room for a label and its end. */
+#define DTI_LABEL_BYTES (DITTO_MAX_LABEL_BYTES + 1)
+
 /* Which part of the data a collective moves, and where it moves it (flow.h). */
 enum dti_pattern {
     /* Barriers and joint work (sync.h). The collective itself moves no data. */
@@ -57,7 +60,7 @@ struct dti_call {
     uint8_t op;    /* 0 if there is none */
     uint8_t implementation;
 
-    /* A hash of everything else that must agree: counts, the items of a list, a function. */
+    /* A hash of everything else that must agree: counts, the items of a list, a function, labels. */
     uint64_t hash;
 
     /* The members from here on may differ between replicas. */
@@ -80,11 +83,15 @@ struct dti_call {
      * the same number are identical. */
     uint64_t known_number;
 
-    /* The digest of the call if it is kept. */
+    /* The digest of the call if it is kept or announced. */
     uint32_t digest;
 
     /* The call moves internal data of the library, so messages leave out the size. */
     bool is_internal;
+
+    /* The label, or NULL. The text may be the caller's. It stays as it is until the replica leaves the call,
+     * as the items of a list do. */
+    const char *label;
 };
 
 /* -- Any thread, at any time -- */

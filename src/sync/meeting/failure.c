@@ -1,10 +1,50 @@
 /* src/sync/meeting/failure.c - describes the missing replicas, and returns the errors about them. See
- * failure.h. */
+ * failure.h.
+ *
+ * Any thread may read the label of a replica's last collective, while the replica replaces it by that of
+ * another one. The label is therefore a seqlock (Boehm, MSPC 2012). Its version consists of the number of the
+ * run and that of the collective, so no version comes twice.
+ * Edges       B0 -> B1  The replica stores 0 as the version, then the words of the label. A reader that sees
+ *                       such a word sees 0, or a later version, when it reads the version again.
+ *             B2 -> B3  The replica stores the words, then the version. A reader that sees the version sees
+ *                       the words.
+ * Therefore   a reader that has found the same version twice has its label. No side waits. */
 #include "sync/meeting/failure.h"
 #include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 
-enum { MOST_DESCRIBED = 3 };
+#include <string.h>
+
+enum { MOST_DESCRIBED = 3, LABEL_WORDS = DTI_LABEL_BYTES / sizeof(uint64_t) };
+
+static uint64_t version_of(const struct dti_replica_state *state, uint32_t number)
+{
+    return atomic_load_explicit(&state->run, memory_order_relaxed) << 32 | number;
+}
+
+void dti_label_call(struct dti_replica_state *me, uint32_t number, const char *label)
+{
+    uint64_t word[LABEL_WORDS] = { 0 };
+    memcpy(word, label, strlen(label)); /* the length has been checked */
+    atomic_store_explicit(&me->labelled, 0, memory_order_relaxed);
+    for (int i = 0; i < LABEL_WORDS; i++)
+        atomic_store_explicit(&me->label[i], word[i], memory_order_release);            /* B0 */
+    atomic_store_explicit(&me->labelled, version_of(me, number), memory_order_release); /* B2 */
+}
+
+/* Writes for example 'ditto_all_reduce "loss" #7', where `name` and `number` are those of the replica's last
+ * collective. */
+static void describe_last_call(const struct dti_replica_state *state, const char *name, uint32_t number,
+                               struct dti_text *text)
+{
+    uint64_t word[LABEL_WORDS], version = version_of(state, number);
+    bool has = atomic_load_explicit(&state->labelled, memory_order_acquire) == version; /* B3 */
+    for (int i = 0; i < LABEL_WORDS; i++)
+        word[i] = atomic_load_explicit(&state->label[i], memory_order_acquire); /* B1 */
+    has = has && atomic_load_explicit(&state->labelled, memory_order_relaxed) == version;
+    dti_text_add_name(text, name, has ? (const char *)word : NULL);
+    dti_text_add(text, " #%u", number);
+}
 
 /* Returns true if no other replica has begun a later run. If it returns false, the last call of `replica`
  * belongs to an earlier run. */
@@ -28,10 +68,12 @@ void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dt
     bool is_inside = !returned && atomic_load_explicit(&state->finished, memory_order_relaxed) != number;
     if (returned)
         dti_text_add(text, "returned from its function; ");
-    if (name != NULL && is_in_last_run(sync, replica))
-        dti_text_add(text, "%s %s #%u", is_inside ? "in" : "last in", name, number);
-    else
+    if (name != NULL && is_in_last_run(sync, replica)) {
+        dti_text_add(text, is_inside ? "in " : "last in ");
+        describe_last_call(state, name, number, text);
+    } else {
         dti_text_add(text, "in no collective yet");
+    }
 }
 
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)

@@ -11,8 +11,8 @@
 
 /* -- Descriptions. Any thread. They are diagnostics: the state that they describe may change meanwhile -- */
 
-/* Writes for example "in ditto_barrier #7" if the replica is in its seventh collective of this run, "last in
- * ditto_barrier #7" if it is behind it, or "in no collective yet". */
+/* Writes for example 'in ditto_all_reduce "loss" #7' if the replica is in its seventh collective of this run,
+ * 'last in ...' if it is behind it, or "in no collective yet". */
 void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
 /* The same as "replica 3 (in ditto_barrier #7)". */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);

@@ -70,16 +70,17 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
     const struct dti_call *one = dti_call_of(sync, a, seq), *other = dti_call_of(sync, b, seq);
     char description[DTI_CALL_TEXT_BYTES], others[DTI_CALL_TEXT_BYTES], where[DTI_CALL_TEXT_BYTES] = "";
     struct dti_text text = { where, sizeof where, 0 };
+    /* While this replica has access, the labels and lists of both calls can be read, because neither replica
+     * leaves. */
+    if (!dti_access_begin(self))
+        return dti_team_stop_status(self->team);
     describe_call(description, sync, a, seq);
     describe_call(others, sync, b, seq);
-    /* While this replica has access, the lists of both calls can be read, because neither replica leaves. */
-    if (dti_access_begin(self)) {
-        if (dti_call_same(one, other))
-            dti_text_add(&text, " (after a different number of started operations)");
-        else
-            dti_call_difference(one, other, self->num_replicas, &text);
-        dti_access_end(self);
-    }
+    if (dti_call_same(one, other))
+        dti_text_add(&text, " (after a different number of started operations)");
+    else
+        dti_call_difference(one, other, self->num_replicas, &text);
+    dti_access_end(self);
     DTI_FAIL(DITTO_ERR_DIVERGED,
              "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls",
              dti_replica_peer(self, a)->id, description, dti_replica_peer(self, b)->id, others, where);
@@ -260,20 +261,19 @@ static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_a
 
 /* Writes only what has changed. In a loop of equal calls the cache lines of the announcement stay clean, and
  * stay with the peers. Returns the digest. */
-static uint32_t announce(struct dti_announcement *announcement, const struct dti_call *call)
+static uint32_t announce(struct dti_call *announced, const struct dti_call *call)
 {
     if (call->known_number != 0) {
-        if (announcement->call.known_number != call->known_number) {
-            announcement->call = *call;
-            announcement->digest = call->digest;
-        }
+        if (announced->known_number != call->known_number)
+            *announced = *call;
         return call->digest;
     }
-    if (!dti_call_same(&announcement->call, call))
-        announcement->digest = dti_call_digest(call);
-    if (!dti_call_identical(&announcement->call, call))
-        announcement->call = *call;
-    return announcement->digest;
+    if (!dti_call_identical(announced, call)) {
+        uint32_t digest = dti_call_same(announced, call) ? announced->digest : dti_call_digest(call);
+        *announced = *call;
+        announced->digest = digest;
+    }
+    return announced->digest;
 }
 
 /* Words are refreshed every REFRESH_EVERY meetings. A word is old if its number is more than OLD below the
@@ -316,8 +316,8 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     if (number % REFRESH_EVERY == 0)
         refresh_words(self, number);
     if (!arrival->goes_on)
-        dti_number_call(me, arrival->call->name);
-    uint32_t digest = announce(&me->announcement[number & 1], arrival->call);
+        dti_number_call(me, arrival->call);
+    uint32_t digest = announce(&me->announcement[number & 1].call, arrival->call);
     /* The number of operations that were started before must agree too. */
     uint64_t word = (uint64_t)number << 32 | (digest ^ (uint32_t)me->started * 0x9e3779b1u);
     if (arrival->payload_bytes != 0)

@@ -22,7 +22,9 @@ struct dti_pending_operation {
 
     /* True if the replicas put these bytes into their payloads. */
     bool small;
-    uint32_t digest;
+
+    /* The text of call.label, if the operation has a label. */
+    char label[DTI_LABEL_BYTES];
 
     /* For this replica's share: k << 32 | next piece. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t claim;
@@ -48,10 +50,9 @@ struct dti_pending_ring {
 
     /* The number of entries of `open` that hold an operation. */
     uint32_t num_open;
-    struct {
-        uint64_t number; /* 0 if the operation has been waited for */
-        const char *name;
-    } open[DITTO_MAX_PENDING];
+
+    /* The numbers of the operations that have not been waited for, and otherwise 0. */
+    uint64_t open[DITTO_MAX_PENDING];
     struct dti_pending_operation operation[DITTO_MAX_PENDING];
 };
 

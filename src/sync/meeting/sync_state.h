@@ -43,8 +43,8 @@ static inline size_t dti_partials_bytes(size_t bytes, uint32_t parts)
 /* The full call of a replica. Peers read it to compare calls, for buffer addresses and for messages. */
 struct dti_announcement {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
-    uint32_t digest; /* of call */
 };
+_Static_assert(sizeof(struct dti_announcement) == DTI_CACHE_LINE_PAIR, "a call fits one pair of lines");
 
 /* One round of a plan as one replica sees it. */
 struct dti_round_view {
@@ -142,7 +142,7 @@ struct dti_replica_state {
     struct dti_workspace workspace;
 
     /* The last run whose function the replica began. All accesses to this member and to the next three are
-     * relaxed, because they are used in messages only. */
+     * relaxed, because they are used in messages only. So are the label and its number (failure.c). */
     _Atomic uint64_t run;
 
     /* The number of the last collective of that run, and of the last one that the replica finished. */
@@ -151,6 +151,10 @@ struct dti_replica_state {
 
     /* The name of the last collective of that run, or NULL. */
     _Atomic(const char *) name;
+
+    /* The last collective that has a label, or 0, and that label. */
+    _Atomic uint64_t labelled;
+    _Atomic uint64_t label[DTI_LABEL_BYTES / sizeof(uint64_t)];
 
     /* 1 while the replica may use other replicas' buffers (access.h). */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t accessing;
@@ -194,12 +198,18 @@ static inline void dti_number_run(struct dti_replica_state *me, uint64_t run)
     atomic_store_explicit(&me->number, 0, memory_order_relaxed);
 }
 
-/* Called when a collective begins. The numbers and the name are for messages about this replica. */
-static inline void dti_number_call(struct dti_replica_state *me, const char *name)
+/* Stores the label of the collective with this number, for messages about this replica. failure.c has the
+ * function. */
+void dti_label_call(struct dti_replica_state *me, uint32_t number, const char *label);
+
+/* Called when a collective begins. The number, the name and the label are for messages about this replica. */
+static inline void dti_number_call(struct dti_replica_state *me, const struct dti_call *call)
 {
-    atomic_store_explicit(&me->number, atomic_load_explicit(&me->number, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    atomic_store_explicit(&me->name, name, memory_order_relaxed);
+    uint32_t number = atomic_load_explicit(&me->number, memory_order_relaxed) + 1;
+    atomic_store_explicit(&me->number, number, memory_order_relaxed);
+    atomic_store_explicit(&me->name, call->name, memory_order_relaxed);
+    if (__builtin_expect(call->label != NULL, 0))
+        dti_label_call(me, number, call->label);
 }
 
 static inline void dti_finish_call(struct dti_replica_state *me)
@@ -274,7 +284,7 @@ static inline struct dti_replica_state *dti_replica_state_of(const struct dti_re
 
 static inline size_t dti_diagnosis_bytes(uint32_t replicas)
 {
-    return 128 + 128 * (size_t)replicas;
+    return 128 + (128 + DTI_LABEL_BYTES) * (size_t)replicas;
 }
 
 static inline struct dti_mailbox *dti_mailbox_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq,

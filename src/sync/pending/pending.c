@@ -39,7 +39,7 @@ void dti_pending_renew(struct dti_replica_state *state)
     /* relaxed, here and below: the go word of the next run publishes the stores. */
     atomic_store_explicit(&ring->consumed, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++) {
-        ring->open[i].number = 0;
+        ring->open[i] = 0;
         atomic_store_explicit(&ring->operation[i].word, 0, memory_order_relaxed);
     }
 }

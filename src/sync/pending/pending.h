@@ -32,6 +32,7 @@
 
 #include <ditto/pending.h>
 
+#include "sync/meeting/failure.h"
 #include "sync/meeting/pending_ring.h"
 
 /* Returns the number of a started operation in messages, in which numbers begin at 1 in each run. */
@@ -68,9 +69,11 @@ ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct 
  * hosts begins with it. Each operation has the time of the deadline for itself, and so has what follows: the
  * deadline begins anew. Fails as dti_pending_wait does. */
 ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadline *deadline);
-/* Returns the number of operations that the replica has started and not waited for. *name and *number are
- * those of the oldest one, and are set only if there is one. */
-uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number);
+/* Returns the number of operations that the replica has started and not waited for. *number is that of the
+ * oldest one, and is set only if there is one. */
+uint32_t dti_pending_open(const struct dti_replica *self, uint64_t *number);
+/* Writes for example 'ditto_all_reduce_start "loss" #3', for an operation that has not been waited for. */
+void dti_pending_name(const struct dti_replica *self, uint64_t number, char name[DTI_CALL_TEXT_BYTES]);
 
 /* Returns the public function with which the program waits for an operation that it has started. */
 static inline const char *dti_pending_wait_function(const struct dti_replica *self, uint64_t number)

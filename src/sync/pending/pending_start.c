@@ -126,15 +126,17 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     /* A function has forked, and this is the child process. The replica has no peers in it. */
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    if (me->pending->open[number % DITTO_MAX_PENDING].number != 0)
+    if (me->pending->open[number % DITTO_MAX_PENDING] != 0) {
+        char open[DTI_CALL_TEXT_BYTES];
+        dti_pending_name(self, before, open);
         return DTI_FAIL(
             DITTO_ERR_RANGE,
-            "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
-            call->name, DITTO_MAX_PENDING, me->pending->open[number % DITTO_MAX_PENDING].name,
-            (unsigned long long)dti_number_in_run(self, before));
+            "%s: %d operations have been started since %s, which is still open: wait for it first",
+            call->name, DITTO_MAX_PENDING, open);
+    }
     if (number > DITTO_MAX_PENDING)
         DTI_TRY(await_ring_space(self, before, deadline));
-    dti_number_call(me, call->name);
+    dti_number_call(me, call);
     /* Each element goes through a target once, and not once on each replica. */
     bool small = target == NULL && sync->hosts == NULL && is_small(sync, &size);
     /* An equal call is not written again, so the cache line stays with the peers. */
@@ -142,7 +144,9 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         operation->call = *call;
         operation->bytes = size.own;
         operation->small = small;
-        operation->digest = dti_call_digest(call);
+        operation->call.digest = dti_call_digest(call);
+        if (call->label != NULL) /* the length has been checked */
+            operation->call.label = strcpy(operation->label, call->label);
     }
     operation->target = target;
     if (small && size.own != 0)
@@ -153,7 +157,8 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         atomic_store_explicit(&operation->done, (uint64_t)number << 32, memory_order_relaxed);
     }
     /* P0 */
-    atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest, memory_order_release);
+    atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->call.digest,
+                          memory_order_release);
     dti_wait_queue_signal(self->wait_queue, self->index);
     me->started = number;
     if (sync->hosts != NULL)
@@ -163,8 +168,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     dti_fetch_to_write(dti_pending_operation_of(sync, self->index, number + 1), DTI_CACHE_LINE);
     if (small && size.own > DTI_INLINE_PAYLOAD_BYTES)
         dti_fetch_to_write(dti_pending_payload(sync, self->index, number + 1, size.own), size.own);
-    me->pending->open[number % DITTO_MAX_PENDING].number = number;
-    me->pending->open[number % DITTO_MAX_PENDING].name = call->name;
+    me->pending->open[number % DITTO_MAX_PENDING] = number;
     me->pending->num_open++;
     dti_finish_call(me);
     *out = number;
@@ -176,10 +180,10 @@ ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *
 {
     uint64_t number = dti_replica_state_of(self)->started + 1;
     /* The program has no handle of an operation with a target, so it cannot make room by waiting for it. */
-    if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING].number != 0 &&
+    if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING] != 0 &&
         dti_pending_operation_of(self->sync, self->index, number)->target != NULL)
         DTI_TRY(dti_pending_wait(self, number - DITTO_MAX_PENDING, deadline));
-    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
+    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name, call->label);
     ditto_status status = start(self, call, target, deadline, out);
     dti_trace_end(self, 0); /* no bytes, because the replicas that wait move them */
     return status;

@@ -20,6 +20,14 @@ static void describe(const struct dti_replica *self, uint32_t replica, uint64_t 
                       dti_number_in_run(self, number), &text);
 }
 
+void dti_pending_name(const struct dti_replica *self, uint64_t number, char name[DTI_CALL_TEXT_BYTES])
+{
+    const struct dti_call *call = &dti_pending_operation_of(self->sync, self->index, number)->call;
+    struct dti_text text = { name, DTI_CALL_TEXT_BYTES, 0 };
+    dti_text_add_name(&text, call->name, call->label);
+    dti_text_add(&text, " #%llu", (unsigned long long)dti_number_in_run(self, number));
+}
+
 /* Returns the first replica that has not started operation `number`, or that has started another operation
  * under this number (*different). Returns n if there is none. */
 static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bool *different)
@@ -172,24 +180,24 @@ ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadlin
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
-    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, deadline != NULL ? "ditto_wait" : "ditto_test");
+    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, deadline != NULL ? "ditto_wait" : "ditto_test",
+                    dti_pending_operation_of(self->sync, self->index, number)->call.label);
     ditto_status status = consume(self, number, deadline);
     if (status == DITTO_OK) {
-        ring->open[number % DITTO_MAX_PENDING].number = 0;
+        ring->open[number % DITTO_MAX_PENDING] = 0;
         ring->num_open--;
     }
     dti_trace_end(self, 0);
     return status;
 }
 
-uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number)
+uint32_t dti_pending_open(const struct dti_replica *self, uint64_t *number)
 {
     const struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
     bool found = false;
     for (uint32_t i = 0; ring->num_open != 0 && i < DITTO_MAX_PENDING; i++)
-        if (ring->open[i].number != 0 && (!found || ring->open[i].number < *number)) {
-            *number = ring->open[i].number;
-            *name = ring->open[i].name;
+        if (ring->open[i] != 0 && (!found || ring->open[i] < *number)) {
+            *number = ring->open[i];
             found = true;
         }
     return ring->num_open;
@@ -201,7 +209,7 @@ ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status)
     dti_replica_stop(self);
     status = dti_leave_collective(self, status);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
-        ring->open[i].number = 0;
+        ring->open[i] = 0;
     ring->num_open = 0;
     return status;
 }

@@ -402,7 +402,8 @@ static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
     ditto_slices in = { rows, a, 2, 8, DITTO_F32 };
     for (int i = 0; i < WIDTH; i++)
         a[i] = (float)(id + 1);
-    ditto_list_item item[2] = { { a, b, 1000, DITTO_F32 }, { a + 1000, b + 1000, WIDTH - 1000, DITTO_F32 } };
+    ditto_list_item item[2] = { { a, b, 1000, DITTO_F32, NULL },
+                                { a + 1000, b + 1000, WIDTH - 1000, DITTO_F32, NULL } };
     ditto_reduce_options o = OPTIONS(reduce, .implementation = DITTO_IMPLEMENTATION_HIERARCHICAL);
     DITTO_TRY(ditto_all_reduce_list(self, item, 2, DITTO_SUM, &o));
     EXPECT(r, b[0] == all && b[999] == all && b[1000] == all && b[WIDTH - 1] == all);

@@ -31,7 +31,7 @@ static ditto_status reduce_list(ditto_replica *self, void *argument)
             reference_fill(t->dtype[k], t->seed + k, id, i, src + i * size);
         single[k] = malloc(t->count[k] * size + 1);
         item[k] = (ditto_list_item){ src, t->in_place ? src : malloc(t->count[k] * size + 1), t->count[k],
-                                     t->dtype[k] };
+                                     t->dtype[k], NULL };
         DITTO_TRY(ditto_all_reduce(self, src, single[k], t->count[k], t->dtype[k], DITTO_SUM, NULL));
     }
     DITTO_TRY(ditto_all_reduce_list(self, item, t->length, DITTO_SUM, &options));
@@ -70,16 +70,18 @@ static ditto_status bad_lists(ditto_replica *self, void *argument)
 {
     struct report *r = argument;
     float a[8] = { 0 }, b[8], c[8];
-    ditto_list_item item[3] = { { a, b, 4, DITTO_F32 }, { a, b, 4, DITTO_F32 }, { a, a + 1, 4, DITTO_F32 } };
+    ditto_list_item item[3] = { { a, b, 4, DITTO_F32, NULL },
+                                { a, b, 4, DITTO_F32, NULL },
+                                { a, a + 1, 4, DITTO_F32, NULL } };
     EXPECT(r, ditto_all_reduce_list(self, NULL, 1, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_list(self, item, 3, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, strstr(ditto_last_error()->message, "item 2 of 3") != NULL);
     /* The destination of item 0 overlaps the source of item 1. */
-    item[1] = (ditto_list_item){ b + 2, b + 2, 4, DITTO_F32 };
+    item[1] = (ditto_list_item){ b + 2, b + 2, 4, DITTO_F32, NULL };
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, strstr(ditto_last_error()->message, "item 1") != NULL);
     /* Sources may overlap. */
-    item[1] = (ditto_list_item){ a + 1, c, 4, DITTO_F32 };
+    item[1] = (ditto_list_item){ a + 1, c, 4, DITTO_F32, NULL };
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_OK);
     /* The list has been accepted, but not for this op. */
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_AND, NULL) == DITTO_ERR_UNSUPPORTED);
@@ -88,7 +90,7 @@ static ditto_status bad_lists(ditto_replica *self, void *argument)
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     item[1].dtype = DITTO_BOOL;
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_UNSUPPORTED);
-    item[1] = (ditto_list_item){ a, b, SIZE_MAX / 2, DITTO_F32 };
+    item[1] = (ditto_list_item){ a, b, SIZE_MAX / 2, DITTO_F32, NULL };
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
     EXPECT(r, ditto_all_reduce_list(self, NULL, 0, DITTO_SUM, NULL) == DITTO_OK); /* a barrier */
     return DITTO_OK;
