@@ -939,7 +939,7 @@ class replica
         });
     }
     // dst has size() times as many elements as src.
-    template <class S, class D>
+    template <class S, class D, class = detail::element_of<D>>
     outcome<void> all_gather(const S &src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
         return moved("ditto_all_gather", src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype) {
@@ -948,7 +948,8 @@ class replica
     }
     // The dot product over the elements of all replicas, whose bits do not depend on their number.
     template <class A, class B>
-    outcome<std::remove_const_t<detail::element_of<const A>>> block_dot(const A &x, const B &y) const
+    outcome<std::remove_const_t<detail::element_of<const A>>> block_dot(
+        const A &x, const B &y, const ditto_reduce_options *options = nullptr) const
     {
         using T = std::remove_const_t<detail::element_of<const A>>;
         static_assert(std::is_same_v<T, std::remove_const_t<detail::element_of<const B>>>,
@@ -958,12 +959,13 @@ class replica
             return detail::fail<T>("ditto_block_dot", "the factors of a dot product have different sizes",
                                    std::size(x), std::size(y));
         ditto_status status = ditto_block_dot(self_, std::data(x), std::data(y), &sum, std::size(x),
-                                              dtype_of<T>(), nullptr);
+                                              dtype_of<T>(), options);
         return detail::give(status, sum);
     }
     // The sum of `count` elements of type T for each replica, which the function T(std::size_t i) computes.
     // It must return the same element whenever it is called with the same number.
-    template <class T, class F> outcome<T> block_sum(std::size_t count, F &&element) const
+    template <class T, class F>
+    outcome<T> block_sum(std::size_t count, F &&element, const ditto_reduce_options *options = nullptr) const
     {
         using callable = std::remove_reference_t<F>;
         detail::function<callable> f(element);
@@ -975,7 +977,7 @@ class replica
                     static_cast<T *>(out)[i] = (*called.callable)(first + i);
             });
         };
-        ditto_status status = ditto_block_sum_with(self_, compute, &f, &sum, count, dtype_of<T>(), nullptr);
+        ditto_status status = ditto_block_sum_with(self_, compute, &f, &sum, count, dtype_of<T>(), options);
 #if DITTO_CPP_THROWS
         f.end(status);
         return sum;
@@ -984,12 +986,13 @@ class replica
 #endif
     }
     // One element of each replica.
-    template <class T> outcome<std::vector<T>> all_gather(T element) const
+    template <class T>
+    outcome<std::vector<T>> all_gather(T element, const ditto_reduce_options *options = nullptr) const
     {
         static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no elements: gather std::uint8_t");
         std::vector<T> all(size());
         ditto_status status = ditto_all_gather(self_, &element, all.data(), 1, nullptr, dtype_of<T>(),
-                                               nullptr);
+                                               options);
         return detail::give(status, std::move(all));
     }
 

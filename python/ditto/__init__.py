@@ -95,6 +95,14 @@ def _pull_options(lock: bool | None) -> _c.PullOptions:
     return _c.PullOptions(lock=0 if lock is None else 1 if lock else 2)
 
 
+def _collective(label: str | None, timeout_ms: int = 0) -> Any:
+    """The options of a collective, which are None if all are the defaults."""
+    if label is None and timeout_ms == 0:
+        return None
+    text = None if label is None else label.encode()
+    return ctypes.byref(_c.ReduceOptions(timeout_ms=timeout_ms, label=text))
+
+
 def _one_of(table: Mapping[str, int], value: str, what: str) -> int:
     if value not in table:
         raise ValueError(f"{what} {value!r} is not known: there are {', '.join(table)}")
@@ -425,65 +433,72 @@ class Replica:
         """The number of replicas."""
         return int(lib.ditto_num_replicas(self._get()))
 
-    def barrier(self, timeout_ms: int = 0) -> None:
-        """Waits for all replicas. If `timeout_ms` is 0, the time limit is that of the strategy."""
-        _c.check(lib.ditto_barrier(self._get(), ctypes.byref(_c.ReduceOptions(timeout_ms=timeout_ms))))
+    # Collectives have labels, which are compared between replicas (docs/semantics.md, rule 6.8).
 
-    def all_reduce(self, src: _Array, op: Op = "sum", out: _Array | None = None) -> _Array:
+    def barrier(self, timeout_ms: int = 0, *, label: str | None = None) -> None:
+        """Waits for all replicas. If `timeout_ms` is 0, the time limit is that of the strategy."""
+        _c.check(lib.ditto_barrier(self._get(), _collective(label, timeout_ms)))
+
+    def all_reduce(self, src: _Array, op: Op = "sum", out: _Array | None = None, *,
+                   label: str | None = None) -> _Array:
         """Combines the arrays of all replicas, in place or into `out`, and returns the array that has the
-        result. `op` is "sum", "mean", "min", "max", "prod", "and", "or" or "xor"."""
+        result. `op` is "sum", "mean", "min", "max", "prod", "and", "or" or "xor". Every replica gives the
+        same `label`, such as "loss"."""
         _, d, count, dtype, s = self._two(src, out, 1, 1)
-        _c.check(lib.ditto_all_reduce(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"), None))
+        _c.check(lib.ditto_all_reduce(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
+                                      _collective(label)))
         return src if out is None else out
 
-    def reduce(self, array: _Array, root: int = 0, op: Op = "sum") -> _Array:
+    def reduce(self, array: _Array, root: int = 0, op: Op = "sum", *, label: str | None = None) -> _Array:
         """Combines the arrays of all replicas in that of the replica `root`, and returns the array."""
         address, count, dtype = _check_array(array, "the array", True)
         _c.check(lib.ditto_reduce_to_root(self._get(), address, address, count, dtype,
-                                          _one_of(_OPS, op, "the op"), ctypes.c_uint32(root), None))
+                                          _one_of(_OPS, op, "the op"), ctypes.c_uint32(root),
+                                          _collective(label)))
         return array
 
-    def broadcast(self, array: _Array, root: int = 0) -> _Array:
+    def broadcast(self, array: _Array, root: int = 0, *, label: str | None = None) -> _Array:
         """Copies the array of the replica `root` to all replicas, and returns the array."""
         address, count, dtype = _check_array(array, "the array", True)
         _c.check(lib.ditto_broadcast_from_root(self._get(), address, count, dtype, ctypes.c_uint32(root),
-                                               None))
+                                               _collective(label)))
         return array
 
-    def all_gather(self, src: NDArray[Any], out: _Array) -> _Array:
+    def all_gather(self, src: NDArray[Any], out: _Array, *, label: str | None = None) -> _Array:
         """Puts the arrays of all replicas behind each other in `out`, and returns it."""
         count, d, _, dtype, s = self._two(src, out, self.num_replicas, 1)
-        _c.check(lib.ditto_all_gather(self._get(), s, d, count, None, dtype, None))
+        _c.check(lib.ditto_all_gather(self._get(), s, d, count, None, dtype, _collective(label)))
         return out
 
-    def reduce_scatter(self, src: NDArray[Any], out: _Array, op: Op = "sum") -> _Array:
+    def reduce_scatter(self, src: NDArray[Any], out: _Array, op: Op = "sum", *,
+                       label: str | None = None) -> _Array:
         """Combines the arrays of all replicas, and gives each replica its part in `out`, which it returns."""
         _, d, count, dtype, s = self._two(src, out, 1, self.num_replicas)
         _c.check(lib.ditto_reduce_scatter(self._get(), s, d, count, None, dtype, _one_of(_OPS, op, "the op"),
-                                          None))
+                                          _collective(label)))
         return out
 
     def all_reduce_through(self, array: _Array, function: Callable[[NDArray[Any]], object],
-                           op: Op = "sum") -> _Array:
+                           op: Op = "sum", *, label: str | None = None) -> _Array:
         """Combines the arrays of all replicas. Replica 0 calls `function(combined)` with the combined
         elements, which it may change. All replicas receive what it leaves there."""
         address, count, dtype = _check_array(array, "the array", True)
         with _Callback(function) as callback:
             callback.check(lib.ditto_all_reduce_through(
                 self._get(), address, address, count, dtype, _one_of(_OPS, op, "the op"), _through,
-                ctypes.c_void_p(id(callback)), None))
+                ctypes.c_void_p(id(callback)), _collective(label)))
         return array
 
-    def block_sum(self, array: NDArray[Any]) -> Any:
+    def block_sum(self, array: NDArray[Any], *, label: str | None = None) -> Any:
         """Returns the sum over the elements of all replicas. Its bits do not depend on the number of
         replicas."""
         address, count, dtype = _check_array(array, "the array", False)
         total = numpy.zeros((), array.dtype)
         _c.check(lib.ditto_block_sum(self._get(), address, ctypes.c_void_p(total.ctypes.data), count, dtype,
-                                     None))
+                                     _collective(label)))
         return total[()]
 
-    def block_dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
+    def block_dot(self, x: NDArray[Any], y: NDArray[Any], *, label: str | None = None) -> Any:
         """Returns the dot product over the elements of all replicas. Its bits do not depend on the number of
         replicas."""
         left, count, dtype = _check_array(x, "x", False)
@@ -492,10 +507,11 @@ class Replica:
             raise ValueError(f"x has {x.size} elements of {x.dtype}, and y {y.size} of {y.dtype}")
         total = numpy.zeros((), x.dtype)
         _c.check(lib.ditto_block_dot(self._get(), left, right, ctypes.c_void_p(total.ctypes.data), count,
-                                     dtype, None))
+                                     dtype, _collective(label)))
         return total[()]
 
-    def exchange(self, parts: Sequence[tuple[int, int, NDArray[Any], NDArray[Any]]]) -> None:
+    def exchange(self, parts: Sequence[tuple[int, int, NDArray[Any], NDArray[Any]]], *,
+                 label: str | None = None) -> None:
         """Gives arrays to other replicas, and takes theirs. A part is `(partner, tag, src, dst)`. The partner
         gives a part with the same tag, whose `src` has as many elements as this `dst`."""
         given = (_c.ExchangePart * len(parts))()
@@ -507,7 +523,7 @@ class Replica:
                                  f"{src.dtype}")
             part.replica, part.tag, part.dtype = partner, tag, dtype
             part.src, part.src_count, part.dst, part.dst_count = s, src_count, d, dst_count
-        _c.check(lib.ditto_exchange(self._get(), given, ctypes.c_size_t(len(parts)), None))
+        _c.check(lib.ditto_exchange(self._get(), given, ctypes.c_size_t(len(parts)), _collective(label)))
 
     def merge_call(self, function: Callable[[], object]) -> None:
         """Pauses all replicas, and calls `function()` once. In it, variables are read and assigned as outside
@@ -540,12 +556,13 @@ class Replica:
         _c.check(lib.ditto_optimizer_steps(self._get(), optimizer._get(), ctypes.byref(steps)))
         return steps.value
 
-    def all_reduce_start(self, src: NDArray[Any], out: NDArray[Any], op: Op = "sum") -> Pending:
+    def all_reduce_start(self, src: NDArray[Any], out: NDArray[Any], op: Op = "sum", *,
+                         label: str | None = None) -> Pending:
         """Starts an all-reduce, and returns a `Pending`. The arrays may be used again after its `wait`."""
         _, d, count, dtype, s = self._two(src, out, 1, 1)
         pending = Pending(self, src, out)
         _c.check(lib.ditto_all_reduce_start(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
-                                            None, ctypes.byref(pending._pending)))
+                                            _collective(label), ctypes.byref(pending._pending)))
         self._pending[id(pending)] = pending
         return pending
 

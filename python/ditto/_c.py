@@ -84,7 +84,7 @@ class ReduceOptions(Options):
     """ditto_reduce_options"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("flags", ctypes.c_uint32),
                 ("timeout_ms", ctypes.c_uint32), ("bytes_per_pack", ctypes.c_size_t),
-                ("implementation", ctypes.c_int)]
+                ("implementation", ctypes.c_int), ("label", ctypes.c_char_p)]
 
 
 class Partitioner(ctypes.Structure):

@@ -398,69 +398,79 @@ module ditto
             integer(c_int), value :: status
             integer(c_int) :: same
         end function
-        function c_barrier(self, options) bind(c, name='ditto_barrier') result(status)
+        ! A label is a character variable of any length.
+        function c_barrier(self, label) bind(c, name='ditto_f_barrier') result(status)
             import
-            type(c_ptr), value :: self, options
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
         ! With `out`, the three that follow start an operation.
-        function c_all_reduce(self, src, dst, op, out) bind(c, name='ditto_f_all_reduce') result(status)
+        function c_all_reduce(self, src, dst, op, label, out) bind(c, name='ditto_f_all_reduce') &
+            result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), asynchronous :: src, dst
             integer(c_int), value :: op
+            type(*), dimension(..), intent(in), optional :: label
             type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
-        function c_reduce_scatter(self, src, dst, op, out) bind(c, name='ditto_f_reduce_scatter') &
+        function c_reduce_scatter(self, src, dst, op, label, out) bind(c, name='ditto_f_reduce_scatter') &
             result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in), asynchronous :: src
             type(*), dimension(..), asynchronous :: dst
             integer(c_int), value :: op
+            type(*), dimension(..), intent(in), optional :: label
             type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
-        function c_all_gather(self, src, dst, out) bind(c, name='ditto_f_all_gather') result(status)
+        function c_all_gather(self, src, dst, label, out) bind(c, name='ditto_f_all_gather') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in), asynchronous :: src
             type(*), dimension(..), asynchronous :: dst
+            type(*), dimension(..), intent(in), optional :: label
             type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
-        function c_reduce(self, x, root, op) bind(c, name='ditto_f_reduce') result(status)
+        function c_reduce(self, x, root, op, label) bind(c, name='ditto_f_reduce') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..) :: x
             integer(c_int), value :: root, op
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
-        function c_broadcast(self, x, root) bind(c, name='ditto_f_broadcast') result(status)
+        function c_broadcast(self, x, root, label) bind(c, name='ditto_f_broadcast') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..) :: x
             integer(c_int), value :: root
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
-        function c_all_reduce_through(self, x, op, function, user) &
+        function c_all_reduce_through(self, x, op, function, user, label) &
             bind(c, name='ditto_f_all_reduce_through') result(status)
             import
             type(c_ptr), value :: self, user
             type(*), dimension(..) :: x
             integer(c_int), value :: op
             type(c_funptr), value :: function
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
-        function c_block_sum(self, x, total) bind(c, name='ditto_f_block_sum') result(status)
+        function c_block_sum(self, x, total, label) bind(c, name='ditto_f_block_sum') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: x
             type(*), dimension(..) :: total
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
-        function c_block_sum_with(self, function, user, dtype, count, total) &
+        function c_block_sum_with(self, function, user, dtype, count, total, label) &
             bind(c, name='ditto_f_block_sum_with') result(status)
             import
             type(c_ptr), value :: self, user
@@ -468,6 +478,7 @@ module ditto
             integer(c_int), intent(out) :: dtype
             integer(c_size_t), value :: count
             type(*), dimension(..) :: total
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
         subroutine c_tensor(x, view) bind(c, name='ditto_f_tensor')
@@ -488,11 +499,12 @@ module ditto
             type(*), dimension(..) :: x
             integer(c_int) :: status
         end function
-        function c_block_dot(self, x, y, total) bind(c, name='ditto_f_block_dot') result(status)
+        function c_block_dot(self, x, y, total, label) bind(c, name='ditto_f_block_dot') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: x, y
             type(*), dimension(..) :: total
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
         function c_wait(self, operation, options) bind(c, name='ditto_wait') result(status)
@@ -514,11 +526,12 @@ module ditto
             type(exchange_part), intent(inout) :: part
             integer(c_int) :: status
         end function
-        function c_exchange(self, parts, n, options) bind(c, name='ditto_exchange') result(status)
+        function c_exchange(self, parts, n, label) bind(c, name='ditto_f_exchange') result(status)
             import
-            type(c_ptr), value :: self, options
+            type(c_ptr), value :: self
             type(exchange_part), intent(in) :: parts(*)
             integer(c_size_t), value :: n
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
         function c_alloc(self, bytes, alignment, out) bind(c, name='ditto_alloc') result(status)
@@ -801,82 +814,93 @@ contains
         if (self%status == 0) call self%keep(c_fail(self%handle, number, trim(message)//c_null_char))
     end subroutine
 
-    subroutine replica_barrier(self, status)
+    subroutine replica_barrier(self, status, label)
         class(replica), intent(inout) :: self
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_barrier(self%handle, c_null_ptr), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) call self%keep(c_barrier(self%handle, label), status)
     end subroutine
 
     ! In place.
-    subroutine replica_all_reduce(self, x, op, status)
+    subroutine replica_all_reduce(self, x, op, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, x, x, op), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, x, x, op, label), status)
     end subroutine
 
-    subroutine replica_all_reduce_to(self, src, dst, op, status)
+    subroutine replica_all_reduce_to(self, src, dst, op, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, src, dst, op), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, src, dst, op, label), status)
     end subroutine
 
     ! In place. The result is on the root alone.
-    subroutine replica_reduce(self, x, root, op, status)
+    subroutine replica_reduce(self, x, root, op, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer, intent(in) :: root
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_reduce(self%handle, x, int(root, c_int), op), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) &
+            call self%keep(c_reduce(self%handle, x, int(root, c_int), op, label), status)
     end subroutine
 
-    subroutine replica_broadcast(self, x, root, status)
+    subroutine replica_broadcast(self, x, root, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer, intent(in) :: root
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_broadcast(self%handle, x, int(root, c_int)), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) &
+            call self%keep(c_broadcast(self%handle, x, int(root, c_int), label), status)
     end subroutine
 
     ! src has num_replicas() times as many elements as dst.
-    subroutine replica_reduce_scatter(self, src, dst, op, status)
+    subroutine replica_reduce_scatter(self, src, dst, op, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_reduce_scatter(self%handle, src, dst, op), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) &
+            call self%keep(c_reduce_scatter(self%handle, src, dst, op, label), status)
     end subroutine
 
     ! dst has num_replicas() times as many elements as src.
-    subroutine replica_all_gather(self, src, dst, status)
+    subroutine replica_all_gather(self, src, dst, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst, label), status)
     end subroutine
 
     ! In place. The procedure of replica 0 is called with the combined array, and all replicas receive what it
     ! leaves there.
-    subroutine replica_all_reduce_through(self, x, op, function, user, status)
+    subroutine replica_all_reduce_through(self, x, op, function, user, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer(c_int), intent(in) :: op
         procedure(through_procedure) :: function
         class(*), intent(inout), target :: user
         integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
         type(through_call), target :: call
         call%function => function
         call%user => user
         if (ready(self%status, status)) &
-            call self%keep(c_all_reduce_through(self%handle, x, op, c_funloc(on_combined), c_loc(call)), &
-                           status)
+            call self%keep(c_all_reduce_through(self%handle, x, op, c_funloc(on_combined), c_loc(call), &
+                                                label), status)
     end subroutine
 
     ! What C calls with a combined array.
@@ -905,28 +929,30 @@ contains
 
     ! The sum over the elements of all replicas, whose bits do not depend on their number. `total` is a scalar
     ! of the type of the elements.
-    subroutine replica_block_sum(self, x, total, status)
+    subroutine replica_block_sum(self, x, total, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: x
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_block_sum(self%handle, x, total), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) call self%keep(c_block_sum(self%handle, x, total, label), status)
     end subroutine
 
     ! The same for `count` elements of each replica that a procedure computes.
-    subroutine replica_block_sum_with(self, count, function, user, total, status)
+    subroutine replica_block_sum_with(self, count, function, user, total, status, label)
         class(replica), intent(inout) :: self
         integer(c_size_t), intent(in) :: count
         procedure(elements_procedure) :: function
         class(*), intent(inout), target :: user
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
         type(elements_call), target :: call
         call%function => function
         call%user => user
         if (ready(self%status, status)) &
             call self%keep(c_block_sum_with(self%handle, c_funloc(on_elements), c_loc(call), call%dtype, &
-                                            count, total), status)
+                                            count, total, label), status)
     end subroutine
 
     ! What C calls for elements of a sum.
@@ -942,12 +968,13 @@ contains
 
     ! The dot product over the elements of all replicas, whose bits do not depend on their number. `total` is
     ! a scalar of the factors' type.
-    subroutine replica_block_dot(self, x, y, total, status)
+    subroutine replica_block_dot(self, x, y, total, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: x, y
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_block_dot(self%handle, x, y, total), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) call self%keep(c_block_dot(self%handle, x, y, total, label), status)
     end subroutine
 
     ! -- operations that are waited for later --
@@ -956,35 +983,39 @@ contains
     ! compiler does not move accesses to them. An array that the compiler must copy, as a(index) with a vector
     ! of indices, cannot be recognized: never pass one.
 
-    subroutine replica_start_all_reduce(self, src, dst, op, operation, status)
+    subroutine replica_start_all_reduce(self, src, dst, op, operation, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in), asynchronous :: src
         type(*), dimension(..), asynchronous :: dst
         integer(c_int), intent(in) :: op
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
         if (ready(self%status, status)) &
-            call self%keep(c_all_reduce(self%handle, src, dst, op, operation), status)
+            call self%keep(c_all_reduce(self%handle, src, dst, op, label, operation), status)
     end subroutine
 
-    subroutine replica_start_reduce_scatter(self, src, dst, op, operation, status)
+    subroutine replica_start_reduce_scatter(self, src, dst, op, operation, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in), asynchronous :: src
         type(*), dimension(..), asynchronous :: dst
         integer(c_int), intent(in) :: op
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
         if (ready(self%status, status)) &
-            call self%keep(c_reduce_scatter(self%handle, src, dst, op, operation), status)
+            call self%keep(c_reduce_scatter(self%handle, src, dst, op, label, operation), status)
     end subroutine
 
-    subroutine replica_start_all_gather(self, src, dst, operation, status)
+    subroutine replica_start_all_gather(self, src, dst, operation, status, label)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in), asynchronous :: src
         type(*), dimension(..), asynchronous :: dst
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
-        if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst, operation), status)
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) &
+            call self%keep(c_all_gather(self%handle, src, dst, label, operation), status)
     end subroutine
 
     subroutine replica_wait(self, operation, status)
@@ -1022,12 +1053,13 @@ contains
         if (ready(self%status, status)) call self%keep(c_part(src, dst, part), status)
     end subroutine
 
-    subroutine replica_exchange(self, parts, status)
+    subroutine replica_exchange(self, parts, status, label)
         class(replica), intent(inout) :: self
         type(exchange_part), intent(in), contiguous :: parts(:)
         integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
         if (ready(self%status, status)) &
-            call self%keep(c_exchange(self%handle, parts, size(parts, kind=c_size_t), c_null_ptr), status)
+            call self%keep(c_exchange(self%handle, parts, size(parts, kind=c_size_t), label), status)
     end subroutine
 
     ! -- variables, in a run --

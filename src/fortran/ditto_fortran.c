@@ -14,16 +14,20 @@
 
 ditto_status ditto_f_create(const ditto_strategy_options *options, int kind, ditto_strategy **out);
 ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
-                                ditto_pending *out);
-ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op);
-ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root);
+                                const CFI_cdesc_t *label, ditto_pending *out);
+ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op,
+                            const CFI_cdesc_t *label);
+ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root, const CFI_cdesc_t *label);
 ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    int op, ditto_pending *out);
+                                    int op, const CFI_cdesc_t *label, ditto_pending *out);
 ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                ditto_pending *out);
+                                const CFI_cdesc_t *label, ditto_pending *out);
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part);
+ditto_status ditto_f_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
+                              const CFI_cdesc_t *label);
+ditto_status ditto_f_barrier(ditto_replica *self, const CFI_cdesc_t *label);
 ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
-                               const CFI_cdesc_t *sum);
+                               const CFI_cdesc_t *sum, const CFI_cdesc_t *label);
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
                                      const int *synchronization, const int *aggregation, const int *shards,
                                      ditto_variable **out);
@@ -34,10 +38,11 @@ ditto_status ditto_f_lookup(ditto_variable *variable, const CFI_cdesc_t *rows, c
 ditto_status ditto_f_scatter(ditto_variable *variable, int op, const CFI_cdesc_t *rows, const CFI_cdesc_t *x,
                              ditto_replica *const *self);
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
-                                        ditto_through_fn function, void *user);
-ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum);
+                                        ditto_through_fn function, void *user, const CFI_cdesc_t *label);
+ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum,
+                               const CFI_cdesc_t *label);
 ditto_status ditto_f_block_sum_with(ditto_replica *self, ditto_elements_fn function, void *user, int *dtype,
-                                    size_t count, const CFI_cdesc_t *sum);
+                                    size_t count, const CFI_cdesc_t *sum, const CFI_cdesc_t *label);
 void ditto_f_tensor(const CFI_cdesc_t *x, ditto_tensor *view);
 ditto_status ditto_f_elements(const ditto_tensor *view, const CFI_cdesc_t *x);
 ditto_status ditto_f_check_views(const char *procedure, const ditto_tensor *views, size_t num_views);
@@ -199,60 +204,108 @@ ditto_status ditto_f_elements(const ditto_tensor *from, const CFI_cdesc_t *x)
 
 /* -- collectives -- */
 
+/* The options of a call with a label, and the text of the label. */
+struct labelled {
+    ditto_reduce_options options;
+    char text[256];
+};
+
+/* Returns NULL if there is no label. Blanks at its end do not count. What is too long for a label is too long
+ * if it is cut, too. */
+static const ditto_reduce_options *labelled(const CFI_cdesc_t *label, struct labelled *out)
+{
+    if (label == NULL)
+        return NULL;
+    const char *text = label->base_addr;
+    size_t length = label->elem_len;
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    length = length < sizeof out->text ? length : sizeof out->text - 1;
+    memcpy(out->text, text, length);
+    out->text[length] = '\0';
+    out->options = (ditto_reduce_options)DITTO_REDUCE_OPTIONS_INIT;
+    out->options.label = out->text;
+    return &out->options;
+}
+
+ditto_status ditto_f_barrier(ditto_replica *self, const CFI_cdesc_t *label)
+{
+    struct labelled given;
+    return ditto_barrier(self, labelled(label, &given));
+}
+
+ditto_status ditto_f_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
+                              const CFI_cdesc_t *label)
+{
+    struct labelled given;
+    return ditto_exchange(self, parts, num_parts, labelled(label, &given));
+}
+
 /* With `out`, this one and the two that follow start an operation. */
 ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
-                                ditto_pending *out)
+                                const CFI_cdesc_t *label, ditto_pending *out)
 {
     struct elements s, d;
+    struct labelled given;
     DITTO_TRY(find_both(out != NULL ? "start_all_reduce" : "all_reduce", src, dst, 1, 1, &s, &d));
     if (out != NULL)
-        return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL, out);
-    return ditto_all_reduce(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL);
+        return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op,
+                                      labelled(label, &given), out);
+    return ditto_all_reduce(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, labelled(label, &given));
 }
 
 ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    int op, ditto_pending *out)
+                                    int op, const CFI_cdesc_t *label, ditto_pending *out)
 {
     struct elements s, d;
+    struct labelled given;
     DITTO_TRY(find_both(out != NULL ? "start_reduce_scatter" : "reduce_scatter", src, dst,
                         ditto_num_replicas(self), 1, &s, &d));
     if (out != NULL)
-        return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL, out);
-    return ditto_reduce_scatter(self, s.data, d.data, d.count, NULL, d.dtype, (ditto_op)op, NULL);
+        return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op,
+                                          labelled(label, &given), out);
+    return ditto_reduce_scatter(self, s.data, d.data, d.count, NULL, d.dtype, (ditto_op)op,
+                                labelled(label, &given));
 }
 
 ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                ditto_pending *out)
+                                const CFI_cdesc_t *label, ditto_pending *out)
 {
     struct elements s, d;
+    struct labelled given;
     DITTO_TRY(find_both(out != NULL ? "start_all_gather" : "all_gather", src, dst, 1,
                         ditto_num_replicas(self), &s, &d));
     if (out != NULL)
-        return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, NULL, out);
-    return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, NULL);
+        return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, labelled(label, &given), out);
+    return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, labelled(label, &given));
 }
 
-ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op)
+ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op,
+                            const CFI_cdesc_t *label)
 {
     struct elements e;
+    struct labelled given;
     DITTO_TRY(find("reduce", x, "the array", &e));
-    return ditto_reduce_to_root(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, (uint32_t)root, NULL);
+    return ditto_reduce_to_root(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, (uint32_t)root,
+                                labelled(label, &given));
 }
 
-ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root)
+ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root, const CFI_cdesc_t *label)
 {
     struct elements e;
+    struct labelled given;
     DITTO_TRY(find("broadcast", x, "the array", &e));
-    return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root, NULL);
+    return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root, labelled(label, &given));
 }
 
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
-                                        ditto_through_fn function, void *user)
+                                        ditto_through_fn function, void *user, const CFI_cdesc_t *label)
 {
     struct elements e;
+    struct labelled given;
     DITTO_TRY(find("all_reduce_through", x, "the array", &e));
     return ditto_all_reduce_through(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, function, user,
-                                    NULL);
+                                    labelled(label, &given));
 }
 
 static ditto_status find_scalar(const char *procedure, const CFI_cdesc_t *sum, struct elements *out)
@@ -261,35 +314,39 @@ static ditto_status find_scalar(const char *procedure, const CFI_cdesc_t *sum, s
     return out->count == 1 ? DITTO_OK : wrong(procedure, "the sum", "is not a scalar");
 }
 
-ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum)
+ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum,
+                               const CFI_cdesc_t *label)
 {
     struct elements e, s;
+    struct labelled given;
     DITTO_TRY(find_scalar("block_sum", sum, &s));
     DITTO_TRY(find("block_sum", x, "the array", &e));
     if (s.dtype != e.dtype)
         return wrong("block_sum", "the sum", "is of another type than the array");
-    return ditto_block_sum(self, e.data, s.data, e.count, e.dtype, NULL);
+    return ditto_block_sum(self, e.data, s.data, e.count, e.dtype, labelled(label, &given));
 }
 
 /* *dtype is set before the function is called, which reads it. */
 ditto_status ditto_f_block_sum_with(ditto_replica *self, ditto_elements_fn function, void *user, int *dtype,
-                                    size_t count, const CFI_cdesc_t *sum)
+                                    size_t count, const CFI_cdesc_t *sum, const CFI_cdesc_t *label)
 {
     struct elements s;
+    struct labelled given;
     DITTO_TRY(find_scalar("block_sum_with", sum, &s));
     *dtype = s.dtype;
-    return ditto_block_sum_with(self, function, user, s.data, count, s.dtype, NULL);
+    return ditto_block_sum_with(self, function, user, s.data, count, s.dtype, labelled(label, &given));
 }
 
 ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
-                               const CFI_cdesc_t *sum)
+                               const CFI_cdesc_t *sum, const CFI_cdesc_t *label)
 {
     struct elements a, b, s;
+    struct labelled given;
     DITTO_TRY(find_scalar("block_dot", sum, &s));
     DITTO_TRY(find_both("block_dot", x, y, 1, 1, &a, &b));
     if (s.dtype != a.dtype)
         return wrong("block_dot", "the sum", "is of another type than the factors");
-    return ditto_block_dot(self, a.data, b.data, s.data, a.count, a.dtype, NULL);
+    return ditto_block_dot(self, a.data, b.data, s.data, a.count, a.dtype, labelled(label, &given));
 }
 
 /* The partner and the tag have been set. */

@@ -62,6 +62,10 @@ static void collectives(ditto::replica self)
     CHECK(all[0] == 0 && all[2 * n - 1] == n - 1);
     CHECK(self.all_gather(id).at(n - 1) == n - 1);
     CHECK(self.block_dot(std::vector<double>(5, 2.0), std::vector<double>(5, 3.0)) == 30.0 * n);
+    ditto_reduce_options labelled = DITTO_REDUCE_OPTIONS_INIT;
+    labelled.label = "last";
+    CHECK(self.all_gather(id, &labelled).at(n - 1) == n - 1);
+    CHECK(self.block_dot(mine, mine, &labelled) == (n - 1) * n * (2 * n - 1) / 3);
     std::vector<double> at_root(5, 1.0);
     self.reduce(at_root, n - 1);
     CHECK(id != n - 1 || at_root[4] == n);
@@ -329,6 +333,13 @@ static void errors(std::uint32_t n)
         auto pending = self.all_reduce_start(in, out);
     };
     CHECK(has(thrown<ditto::error>([&] { strategy.run(forgets); }), "left before it was waited for"));
+    auto swaps = [&](ditto::replica self) {
+        ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+        options.label = self.id() == last ? "accuracy" : "loss";
+        self.all_reduce(1.0, DITTO_MEAN, &options);
+    };
+    if (n > 1)
+        CHECK(has(thrown<ditto::error>([&] { strategy.run(swaps); }), "ditto_all_reduce \"accuracy\" #1"));
     strategy.run(collectives);
 }
 

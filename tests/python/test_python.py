@@ -178,6 +178,33 @@ class Collectives(unittest.TestCase):
             with ditto.Strategy(n) as strategy:
                 self.assertEqual(strategy.run(work), [True] * n)
 
+    def test_labels(self):
+        """Each collective with the same label on all replicas, and with another one on the last."""
+        def pair(self, label):
+            pending = self.all_reduce_start(numpy.ones(2), numpy.empty(2), label=label)
+            pending.wait()
+
+        def through(self, label):
+            self.all_reduce_through(numpy.ones(2), lambda x: None, label=label)
+
+        calls = [pair, through]
+        calls.append(lambda self, label: self.barrier(label=label))
+        calls.append(lambda self, label: self.all_reduce(numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.reduce(numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.broadcast(numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.all_gather(numpy.ones(2), numpy.empty(4), label=label))
+        calls.append(lambda self, label: self.reduce_scatter(numpy.ones(4), numpy.empty(2), label=label))
+        calls.append(lambda self, label: self.block_sum(numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.block_dot(numpy.ones(2), numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.exchange([], label=label))
+        with ditto.Strategy(2) as strategy:
+            for call in calls:
+                strategy.run(lambda self, call=call: call(self, "loss"))
+                with self.assertRaisesRegex(ditto.Error, '"größe" #1'):
+                    strategy.run(lambda self, call=call: call(self, "größe" if self.id == 1 else "loss"))
+            with self.assertRaisesRegex(ditto.Error, "has 64 bytes: the most is 63"):
+                strategy.run(lambda self: self.barrier(label="x" * 64))
+
     def test_waiting_replicas_do_not_hold_the_gil(self):
         """One replica comes late, because it executes Python for a while."""
         def work(self):
