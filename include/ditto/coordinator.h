@@ -37,10 +37,13 @@ DITTO_BEGIN
  *
  *  **Errors of functions.** If a function fails, the workers execute no further function: those in the queue
  *  are cancelled, and those that other workers execute end as usual. The next call of
- *  ditto_coordinator_schedule, ditto_coordinator_join or ditto_coordinator_done waits for this end, returns
- *  the error of the function that failed first, once, and does nothing else. After that the coordinator works
- *  as before. ditto_coordinator_done and a call with no_wait do not wait, but say that something has not
- *  ended, until the error can be returned.
+ *  ditto_coordinator_schedule, ditto_coordinator_join or ditto_coordinator_done waits for this end. After
+ *  that the coordinator works as before. Each thread that has scheduled functions since its last join is told
+ *  once: its next of these calls returns the error of the function that failed first, with the number of
+ *  functions that were cancelled, and does nothing else. If no thread has been told yet,
+ *  ditto_coordinator_join and ditto_coordinator_done return the error on any thread. ditto_coordinator_done
+ *  and a call with no_wait do not wait, but say that something has not ended, until the error can be
+ *  returned.
  *
  *  **Lost workers.** A worker is *retired* if its function takes longer than run_timeout_ms of the strategy
  *  (ditto/strategy.h). Its function goes back to the queue, and another worker executes it again from its
@@ -202,8 +205,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_schedule(ditto_coordina
 /** Waits until the queue is empty and no worker executes a function. If other threads schedule functions
  *  meanwhile, the call waits for these too.
  *
+ *  A function may end with a positive status, for example because no batch was left. If its result has a
+ *  handle, ditto_remote_fetch returns the status. Of the other functions, the call returns the positive status
+ *  of the last one, once on each thread that has scheduled functions since its last join.
+ *  ditto_coordinator_stats says how many functions have done so.
+ *
  *  @param coordinator  the coordinator
- *  @return DITTO_OK, the error of a function that failed before, or one of:
+ *  @return DITTO_OK; a positive status that a function returned, for example DITTO_END_OF_INPUT; the error of
+ *          a function that failed before; or one of:
  *  @retval DITTO_ERR_TIMED_OUT  no function ended for the whole timeout_ms of the strategy, and the queue is
  *                               not empty or a worker still executes one. The message names it
  *  @retval DITTO_ERR_POISONED   all workers are retired. Functions that are left in the queue are cancelled
@@ -216,7 +225,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_join(ditto_coordinator 
  *
  *  @param coordinator  the coordinator
  *  @param done         [out] 1 if everything has ended, otherwise 0
- *  @return DITTO_OK, the error of a function that failed before, or an error of ditto_coordinator_join
+ *  @return DITTO_OK, the error of a function that failed before, or an error of ditto_coordinator_join.
+ *          Positive statuses of functions are returned by ditto_coordinator_join alone
  *  @par Cost
  *  Reads a counter of each worker. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_done(ditto_coordinator *coordinator, int *done);
@@ -353,6 +363,12 @@ typedef struct ditto_coordinator_counters {
 
     uint32_t num_workers; /**< workers of the strategy */
     uint32_t num_retired; /**< those of them that are retired */
+
+    /** Functions that were cancelled before they began, for whatever reason. They are among `ended`. */
+    uint64_t cancelled;
+
+    /** Functions that returned a positive status, such as DITTO_END_OF_INPUT. They are among `ended`. */
+    uint64_t positive;
 } ditto_coordinator_counters;
 
 /** Initial value of ditto_coordinator_counters. */

@@ -162,10 +162,11 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
         ditto_status status = ditto_coordinator_schedule(get(), name, arguments, nullptr, &made);
         return detail::give(status, remote(made));
     }
-    // Waits until the queue is empty and all functions have ended.
-    outcome<void> join() const
+    // Waits until the queue is empty and all functions have ended. Returns DITTO_OK, or the positive status of
+    // a function whose results were discarded, for example DITTO_END_OF_INPUT.
+    outcome<ditto_status> join() const
     {
-        return detail::done(ditto_coordinator_join(get()));
+        return ditto::call(ditto_coordinator_join, get());
     }
     outcome<bool> is_done() const
     {

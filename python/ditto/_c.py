@@ -118,7 +118,8 @@ class CoordinatorCounters(Options):
                 ("scheduled", ctypes.c_uint64), ("ended", ctypes.c_uint64), ("functions", ctypes.c_uint64),
                 ("busy_ns", ctypes.c_uint64), ("idle_ns", ctypes.c_uint64), ("depth", ctypes.c_uint64),
                 ("largest_depth", ctypes.c_uint64), ("depth_histogram", ctypes.c_uint64 * HISTOGRAM_LENGTH),
-                ("num_workers", ctypes.c_uint32), ("num_retired", ctypes.c_uint32)]
+                ("num_workers", ctypes.c_uint32), ("num_retired", ctypes.c_uint32),
+                ("cancelled", ctypes.c_uint64), ("positive", ctypes.c_uint64)]
 
 
 class OptimizerProperties(Options):

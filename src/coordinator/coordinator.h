@@ -44,6 +44,12 @@ struct dti_bytes;
  * function. */
 enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED, DTI_WORKER_MAKING };
 
+/* How far a thread, or any thread at all, has been told what became of functions. */
+struct dti_told {
+    uint64_t failures; /* as in struct ditto_coordinator, and even */
+    uint64_t silent;
+};
+
 struct dti_function_worker {
     /* The number of functions that it has finished. Only the worker writes it. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t finished;
@@ -58,7 +64,7 @@ struct dti_function_worker {
     /* The name of the function that it executes, or has executed last, for reports: 8 characters in each word.
      * The worker writes it while its state is FREE. A report reads the state before and after the name, and
      * the state has another number after each function, so if both are equal and not FREE, the name is that of
-     * this function (N0 -> N1: a word of a later function is seen with the FREE before it). */
+     * this function: a report that reads a word of a later one then also reads the FREE before it. */
     _Atomic uint64_t name[(DITTO_MAX_FUNCTION_NAME_BYTES + 1) / 8];
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
@@ -115,15 +121,25 @@ struct ditto_coordinator {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t *idle; /* [count / 64, rounded up] */
 
     alignas(DTI_CACHE_LINE_PAIR) _Atomic bool is_ending;
-    _Atomic bool has_failed;            /* `error` is to be returned */
-    _Atomic uint32_t retired;           /* the number of retired workers */
-    _Atomic uint32_t num_returned;      /* functions that retired workers gave back */
-    _Atomic uint64_t given_up;          /* functions that no worker finished */
-    _Atomic uint64_t per_worker_serial; /* how often a per-worker object was added */
+
+    /* Twice the number of failures, minus 1 until the last one is settled (schedule.c): meanwhile no function
+     * is begun, and those in the queue are cancelled. Changes under the lock. */
+    _Atomic uint64_t failures;
+
+    /* The functions that returned a positive status, and had no handle, which would tell it: their number
+     * times 2^32, plus the last status. */
+    _Atomic uint64_t silent;
+    _Atomic uint64_t positive, cancelled; /* as in ditto_coordinator_counters */
+    _Atomic uint32_t retired;             /* the number of retired workers */
+    _Atomic uint32_t num_returned;        /* functions that retired workers gave back */
+    _Atomic uint64_t given_up;            /* functions that no worker finished */
+    _Atomic uint64_t per_worker_serial;   /* how often a per-worker object was added */
 
     pthread_mutex_t lock;                /* of the members from here on */
     struct ditto_per_worker *per_worker; /* the newest one */
-    ditto_error error;                   /* of the function that failed first */
+    ditto_error error[2];                /* of failure k at k % 2: of the function that failed first */
+    uint64_t cancelled_before;           /* the functions that were cancelled before the last failure */
+    struct dti_told told;                /* what any thread was told last */
     struct dti_scheduled *returned;      /* [count] a stack */
     struct ditto_shared_dataset *shared; /* the newest one */
 
@@ -172,10 +188,19 @@ uint64_t dti_next_limit(const struct ditto_coordinator *c);
 bool dti_is_any_late(const struct ditto_coordinator *c);
 
 /* -- end_function.c: how functions end. Any thread -- */
+/* True from a failure until it is settled. */
+static inline bool dti_has_failed(const struct ditto_coordinator *c)
+{
+    /* acquire: pairs with the release in dti_function_failed. */
+    return (atomic_load_explicit(&c->failures, memory_order_acquire) & 1) != 0;
+}
 /* Says that the function of this thread's error record has failed. The first one counts. */
 void dti_function_failed(struct ditto_coordinator *c);
 /* Drops the arguments and the result of a function that has ended. */
 void dti_scheduled_drop(struct dti_scheduled *item);
+/* Counts a function that returned a positive status. */
+void dti_function_was_positive(struct ditto_coordinator *c, const struct dti_scheduled *item,
+                               ditto_status status);
 /* Drops a function that no worker executes any more, and counts it as finished. */
 void dti_finish_given_up(struct ditto_coordinator *c, struct dti_scheduled *item);
 /* Cancels and finishes all functions that no worker has begun. The error record of the calling thread

@@ -23,12 +23,26 @@ bool dti_all_finished(const struct ditto_coordinator *c)
 void dti_function_failed(struct ditto_coordinator *c)
 {
     pthread_mutex_lock(&c->lock);
-    if (!atomic_load_explicit(&c->has_failed, memory_order_relaxed)) {
-        c->error = *dti_error_get();
-        /* release: pairs with the acquire of a thread that reads the flag without the lock. */
-        atomic_store_explicit(&c->has_failed, true, memory_order_release);
+    uint64_t failures = atomic_load_explicit(&c->failures, memory_order_relaxed);
+    if (failures % 2 == 0) {
+        c->error[(failures / 2 + 1) % 2] = *dti_error_get();
+        c->cancelled_before = atomic_load_explicit(&c->cancelled, memory_order_relaxed);
+        /* release: pairs with the acquire of a thread that reads the number without the lock. */
+        atomic_store_explicit(&c->failures, failures + 1, memory_order_release);
     }
     pthread_mutex_unlock(&c->lock);
+}
+
+void dti_function_was_positive(struct ditto_coordinator *c, const struct dti_scheduled *item,
+                               ditto_status status)
+{
+    /* All are relaxed: a call that reads them has seen that the function is finished, which comes later. */
+    uint64_t silent = atomic_load_explicit(&c->silent, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->positive, 1, memory_order_relaxed);
+    while (item->remote == NULL && !atomic_compare_exchange_weak_explicit(
+                                       &c->silent, &silent, ((silent >> 32) + 1) << 32 | (uint32_t)status,
+                                       memory_order_relaxed, memory_order_relaxed))
+        ; /* another function has ended meanwhile */
 }
 
 void dti_scheduled_drop(struct dti_scheduled *item)
@@ -58,6 +72,8 @@ void dti_cancel_queued(struct ditto_coordinator *c)
                      item.function.name);
             dti_remote_end(item.remote, DITTO_ERR_TIMED_OUT, NULL);
             dti_error_set(&kept);
+        } else {
+            atomic_fetch_add_explicit(&c->cancelled, 1, memory_order_relaxed);
         }
         dti_finish_given_up(c, &item);
     }

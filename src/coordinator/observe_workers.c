@@ -83,6 +83,8 @@ void dti_coordinator_observe(const struct ditto_coordinator *c, ditto_coordinato
         .largest_depth = number(&c->largest_depth),
         .num_workers = c->count,
         .num_retired = atomic_load_explicit(&c->retired, memory_order_relaxed),
+        .cancelled = number(&c->cancelled),
+        .positive = number(&c->positive),
     };
     if (out->depth > out->largest_depth)
         out->largest_depth = out->depth;
@@ -108,7 +110,7 @@ static bool read_name(const struct dti_function_worker *w, char name[DITTO_MAX_F
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_acquire); /* pairs with begin in worker.c */
     for (uint32_t i = 0; i < sizeof w->name / sizeof w->name[0]; i++) {
-        uint64_t word = atomic_load_explicit(&w->name[i], memory_order_acquire); /* N1 */
+        uint64_t word = atomic_load_explicit(&w->name[i], memory_order_acquire); /* pairs with set_name */
         memcpy(name + i * sizeof word, &word, sizeof word);
     }
     name[DITTO_MAX_FUNCTION_NAME_BYTES] = '\0';
@@ -135,9 +137,10 @@ void dti_coordinator_diagnose(const struct ditto_coordinator *c, struct dti_text
 {
     ditto_coordinator_counters all;
     dti_coordinator_observe(c, &all);
-    dti_text_add(text, "queue: %llu functions, most %llu; %llu scheduled, %llu ended\n",
-                 (unsigned long long)all.depth, (unsigned long long)all.largest_depth,
-                 (unsigned long long)all.scheduled, (unsigned long long)all.ended);
+    dti_text_add(
+        text, "queue: %llu functions, most %llu; %llu scheduled, %llu ended, %llu of them cancelled\n",
+        (unsigned long long)all.depth, (unsigned long long)all.largest_depth,
+        (unsigned long long)all.scheduled, (unsigned long long)all.ended, (unsigned long long)all.cancelled);
     for (uint32_t i = 0; i < c->count; i++)
         diagnose_worker(&c->worker[i], text);
 }

@@ -5,6 +5,7 @@
 #include "coordinator/remote.h"
 
 #include <sched.h>
+#include <string.h>
 
 /* -- waiting -- */
 
@@ -118,15 +119,8 @@ static bool have_all_finished(void *argument)
     return dti_all_finished(argument);
 }
 
-static bool has_failed(const struct ditto_coordinator *c)
-{
-    /* acquire: pairs with the release in dti_function_failed. */
-    return atomic_load_explicit(&c->has_failed, memory_order_acquire);
-}
-
-/* Waits until everything that was scheduled has ended, and returns the error of the function that failed
- * first. Returns DITTO_OK if another call has returned it meanwhile. With no_wait it returns DITTO_PENDING if
- * something has not ended. */
+/* Waits until everything that was scheduled has ended, and settles the failure: functions are begun again. With
+ * no_wait it returns DITTO_PENDING if something has not ended. */
 static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
 {
     if (no_wait) {
@@ -136,14 +130,104 @@ static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
     } else if (!wait_for(c, have_all_finished, c))
         return fail_late(c, "after a function has failed");
     pthread_mutex_lock(&c->lock);
-    bool mine = atomic_load_explicit(&c->has_failed, memory_order_relaxed);
-    ditto_error error = c->error;
-    atomic_store_explicit(&c->has_failed, false, memory_order_release);
+    uint64_t failures = atomic_load_explicit(&c->failures, memory_order_relaxed);
+    uint64_t cancelled = atomic_load_explicit(&c->cancelled, memory_order_relaxed) - c->cancelled_before;
+    if (failures % 2 != 0) { /* no other call has settled it */
+        ditto_error kept = *dti_error_get(), *error = &c->error[(failures / 2 + 1) % 2];
+        if (cancelled != 0) {
+            dti_error_set(error);
+            (void)dti_where(error->status, "%llu function%s cancelled because this one failed",
+                            (unsigned long long)cancelled, cancelled == 1 ? " was" : "s were");
+            *error = *dti_error_get();
+            dti_error_set(&kept);
+        }
+        atomic_store_explicit(&c->failures, failures + 1, memory_order_release);
+    }
     pthread_mutex_unlock(&c->lock);
-    if (!mine)
+    return DITTO_OK;
+}
+
+/* -- who is told -- */
+
+/* A coordinator for which this thread has scheduled functions since its last join, and what the thread knew
+ * when it scheduled the first of them. It is told of all failures and silent functions since then, because its
+ * own functions may be among those that failed or were cancelled. A thread that has such functions of more than
+ * KNOWN coordinators is told only what no other thread has been told. The address of a coordinator may be that
+ * of one before it, but not with the same time. */
+enum { KNOWN = 8 };
+struct outstanding {
+    const struct ditto_coordinator *coordinator;
+    uint64_t began_ns;
+    struct dti_told told;
+};
+static _Thread_local struct outstanding known[KNOWN]; /* the newest first */
+
+/* Returns NULL if there is none. */
+static struct outstanding *outstanding_of(const struct ditto_coordinator *c)
+{
+    for (uint32_t i = 0; i < KNOWN && known[i].coordinator != NULL; i++)
+        if (known[i].coordinator == c && known[i].began_ns == c->began_ns)
+            return &known[i];
+    return NULL;
+}
+
+static void forget(struct outstanding *own)
+{
+    memmove(own, own + 1, (size_t)(&known[KNOWN] - (own + 1)) * sizeof *own);
+    known[KNOWN - 1].coordinator = NULL;
+}
+
+/* This thread is about to push a function. A failure that is not settled yet may cancel it, so the thread does
+ * not know that failure. */
+static void remember(const struct ditto_coordinator *c)
+{
+    if (outstanding_of(c) != NULL)
+        return;
+    memmove(&known[1], &known[0], (KNOWN - 1) * sizeof known[0]);
+    known[0] = (struct outstanding){
+        .coordinator = c,
+        .began_ns = c->began_ns,
+        .told = { .failures = atomic_load_explicit(&c->failures, memory_order_acquire) & ~(uint64_t)1,
+                  .silent = atomic_load_explicit(&c->silent, memory_order_relaxed) },
+    };
+}
+
+/* Settles a failure if there is one, and returns the error of the last failure that was settled if this thread
+ * has to be told. If `is_for_all` is true, it is also told what no thread has been told. */
+static ditto_status tell_failure(struct ditto_coordinator *c, bool is_for_all, bool no_wait)
+{
+    if (dti_has_failed(c))
+        DTI_TRY(settle(c, no_wait));
+    struct outstanding *own = outstanding_of(c);
+    uint64_t failures = atomic_load_explicit(&c->failures, memory_order_acquire) & ~(uint64_t)1;
+    bool is_behind = own != NULL && own->told.failures != failures;
+    if (!is_behind && (!is_for_all || failures == 0))
         return DITTO_OK;
+    pthread_mutex_lock(&c->lock);
+    is_behind |= is_for_all && c->told.failures < failures;
+    ditto_error error = c->error[failures / 2 % 2];
+    if (is_behind && c->told.failures < failures)
+        c->told.failures = failures;
+    pthread_mutex_unlock(&c->lock);
+    if (!is_behind)
+        return DITTO_OK;
+    if (own != NULL)
+        own->told.failures = failures;
     dti_error_set(&error);
     return dti_own(error.status);
+}
+
+/* Returns the positive status of a silent function if this thread, or no thread, has been told of it. */
+static ditto_status tell_silent(struct ditto_coordinator *c, const struct outstanding *own)
+{
+    uint64_t silent = atomic_load_explicit(&c->silent, memory_order_relaxed);
+    if (silent == 0)
+        return DITTO_OK;
+    pthread_mutex_lock(&c->lock);
+    bool is_new = c->told.silent != silent || (own != NULL && own->told.silent != silent);
+    c->told.silent = silent;
+    pthread_mutex_unlock(&c->lock);
+    return is_new ? (ditto_status)(uint32_t)silent : DITTO_OK;
 }
 
 /* -- schedule -- */
@@ -151,7 +235,7 @@ static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
 static bool is_not_full(void *argument)
 {
     const struct ditto_coordinator *c = argument;
-    return !dti_function_queue_is_full(&c->queue) || has_failed(c) || dti_all_retired(c);
+    return !dti_function_queue_is_full(&c->queue) || dti_has_failed(c) || dti_all_retired(c);
 }
 
 static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled *item, bool no_wait)
@@ -162,8 +246,7 @@ static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled
             look(c);
         else if (!wait_for(c, is_not_full, c))
             return fail_late(c, "the queue is full");
-        if (has_failed(c))
-            DTI_TRY(settle(c, no_wait));
+        DTI_TRY(tell_failure(c, false, no_wait));
         if (dti_all_retired(c))
             return fail_retired(c);
         if (no_wait)
@@ -179,8 +262,7 @@ ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const d
                           bool no_wait, struct ditto_remote **out)
 {
     struct dti_scheduled item;
-    if (has_failed(c))
-        DTI_TRY(settle(c, no_wait));
+    DTI_TRY(tell_failure(c, false, no_wait));
     DTI_TRY(dti_function_find(name, &item.function));
     item.arguments = NULL;
     item.remote = NULL;
@@ -192,6 +274,7 @@ ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const d
     ditto_status status = out != NULL ? dti_remote_make(c->strategy, c, &item.remote) : DITTO_OK;
     if (status == DITTO_OK) {
         struct ditto_remote *remote = item.remote;
+        remember(c);
         status = push(c, &item, no_wait);
         if (status == DITTO_OK) {
             if (out != NULL)
@@ -208,13 +291,17 @@ ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const d
 
 ditto_status dti_join(struct ditto_coordinator *c)
 {
-    if (has_failed(c))
-        DTI_TRY(settle(c, false));
     if (!wait_for(c, have_all_finished, c))
-        return fail_late(c, "waiting for all functions");
-    if (has_failed(c))
-        DTI_TRY(settle(c, false));
-    return dti_all_retired(c) ? fail_retired(c) : DITTO_OK;
+        return fail_late(c, dti_has_failed(c) ? "after a function has failed" : "waiting for all functions");
+    ditto_status status = tell_failure(c, true, false);
+    if (status == DITTO_OK && dti_all_retired(c))
+        status = fail_retired(c);
+    struct outstanding *own = outstanding_of(c);
+    if (status == DITTO_OK)
+        status = tell_silent(c, own);
+    if (own != NULL) /* all functions of this thread have ended */
+        forget(own);
+    return status;
 }
 
 ditto_status dti_done(struct ditto_coordinator *c, bool *done)
@@ -222,12 +309,12 @@ ditto_status dti_done(struct ditto_coordinator *c, bool *done)
     look(c);
     *done = dti_all_finished(c);
     /* After that look, so that it sees the error of each function that is finished (I3). */
-    if (has_failed(c)) {
-        ditto_status status = settle(c, true);
-        *done = status == DITTO_OK;
-        return status == DITTO_PENDING ? DITTO_OK : status;
+    ditto_status status = tell_failure(c, true, true);
+    if (status == DITTO_PENDING) {
+        *done = false;
+        return DITTO_OK;
     }
-    return dti_all_retired(c) ? fail_retired(c) : DITTO_OK;
+    return status == DITTO_OK && dti_all_retired(c) ? fail_retired(c) : status;
 }
 
 static bool is_final(void *argument)

@@ -115,7 +115,7 @@ static void set_name(struct dti_function_worker *w, const char *name)
         uint64_t word = 0;
         length = strnlen(name, 8);
         memcpy(&word, name, length);
-        /* release: N0, pairs with N1 in observe_workers.c. */
+        /* release: pairs with the acquire in read_name. */
         if (atomic_load_explicit(&w->name[i], memory_order_relaxed) != word)
             atomic_store_explicit(&w->name[i], word, memory_order_release);
     }
@@ -184,8 +184,7 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
 {
     struct ditto_coordinator *c = w->coordinator;
     bool is_first = item->attempts == 1;
-    /* acquire: pairs with the release in dti_function_failed. */
-    if (is_first && atomic_load_explicit(&c->has_failed, memory_order_acquire)) {
+    if (is_first && dti_has_failed(c)) {
         if (item->remote != NULL)
             (void)dti_remote_cancel(item->remote);
         return DITTO_ERR_CANCELLED;
@@ -223,11 +222,15 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
         count(&w->busy_ns, dti_lived_ns() - atomic_load_explicit(&w->began_at_ns, memory_order_relaxed));
     }
     begin_idle(w, dti_now_ns());
-    if (!is_cancelled) {
+    if (is_cancelled) {
+        atomic_fetch_add_explicit(&w->coordinator->cancelled, 1, memory_order_relaxed);
+    } else {
         /* Hands the results over, or records that the function has failed. */
         if (status < 0) {
             (void)dti_where(status, "\"%s\" on worker %u", item->function.name, w->index);
             dti_function_failed(w->coordinator);
+        } else if (status > 0) {
+            dti_function_was_positive(w->coordinator, item, status);
         }
         if (item->remote != NULL)
             dti_remote_end(item->remote, status, result);

@@ -133,6 +133,56 @@ static ditto_status number_of_worker(uint32_t worker, uint32_t workers, void *us
     return DITTO_OK;
 }
 
+static ditto_coordinator_counters stats_of(const ditto_coordinator *c)
+{
+    ditto_coordinator_counters counters = DITTO_COORDINATOR_COUNTERS_INIT;
+    assert_ok(ditto_coordinator_stats(c, &counters));
+    return counters;
+}
+
+/* A thread that schedules functions and joins, in steps that the main thread starts. */
+struct caller {
+    ditto_coordinator *c;
+    const char *name;
+    int times;
+    pthread_t thread;
+    _Atomic int step; /* odd while the thread makes one */
+    ditto_status scheduled, joined, joined_again;
+    ditto_error error; /* of `joined` */
+};
+
+static void await_step(struct caller *caller, int step)
+{
+    while (atomic_load(&caller->step) < step)
+        sleep_ms(1);
+}
+
+static void *make_steps(void *user)
+{
+    struct caller *caller = user;
+    for (int i = 0; i < caller->times && caller->scheduled == DITTO_OK; i++)
+        caller->scheduled = ditto_coordinator_schedule(caller->c, caller->name, NULL, NULL, NULL);
+    atomic_store(&caller->step, 1);
+    await_step(caller, 2);
+    caller->joined = ditto_coordinator_join(caller->c);
+    caller->error = *ditto_last_error();
+    caller->joined_again = ditto_coordinator_join(caller->c);
+    return NULL;
+}
+
+/* Starts the thread, and waits until it has scheduled its functions. */
+static void begin_caller(struct caller *caller)
+{
+    assert_int_equal(pthread_create(&caller->thread, NULL, make_steps, caller), 0);
+    await_step(caller, 1);
+}
+
+static void end_caller(struct caller *caller)
+{
+    atomic_store(&caller->step, 2);
+    pthread_join(caller->thread, NULL);
+}
+
 /* -- rules -- */
 
 static void rule_12_1_workers_are_groups_of_replicas_in_step(void **state)
@@ -144,9 +194,7 @@ static void rule_12_1_workers_are_groups_of_replicas_in_step(void **state)
         ditto_strategy *strategy = make_workers(workers, replicas, NULL);
         ditto_coordinator *c = make_coordinator(strategy, 0);
         assert_int_equal(ditto_strategy_num_replicas(strategy), workers * replicas);
-        ditto_coordinator_counters counters = DITTO_COORDINATOR_COUNTERS_INIT;
-        assert_ok(ditto_coordinator_stats(c, &counters));
-        assert_int_equal(counters.num_workers, workers);
+        assert_int_equal(stats_of(c).num_workers, workers);
         ditto_remote *remote = schedule(c, "sum_of_ids", NULL);
         ditto_value *value;
         const ditto_value *first;
@@ -416,7 +464,8 @@ static void rule_12_4_positive_statuses_are_returned_with_results(void **state)
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_remote_test(remote, &done));
     assert_true(done);
-    assert_ok(ditto_coordinator_join(c)); /* it is no error */
+    assert_ok(ditto_coordinator_join(c)); /* it is no error, and the handle has told it */
+    assert_int_equal(stats_of(c).positive, 1);
     assert_ok(ditto_coordinator_destroy(c));
     /* The result stays, and is refused when the strategy is gone. */
     assert_status(ditto_remote_fetch(remote, &value), DITTO_END_OF_INPUT);
@@ -424,6 +473,30 @@ static void rule_12_4_positive_statuses_are_returned_with_results(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
     assert_status(ditto_remote_fetch(remote, &value), DITTO_ERR_CONTEXT);
     assert_ok(ditto_remote_destroy(remote));
+}
+
+/* Without handles, join is what says that functions have found no row. */
+static void rule_12_4_join_returns_positive_statuses(void **state)
+{
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    struct caller other = { .c = c, .name = "count", .times = 1 };
+    register_as("end_of_input", end_of_input, NULL);
+    register_as("count", count_call, &calls);
+    assert_ok(ditto_coordinator_join(c));
+    begin_caller(&other);
+    for (int i = 0; i < 10; i++)
+        assert_ok(ditto_coordinator_schedule(c, "end_of_input", NULL, NULL, NULL));
+    assert_status(ditto_coordinator_join(c), DITTO_END_OF_INPUT);
+    assert_ok(ditto_coordinator_join(c)); /* once */
+    end_caller(&other);
+    assert_int_equal(other.joined, DITTO_END_OF_INPUT);
+    assert_ok(other.joined_again);
+    assert_int_equal(stats_of(c).positive, 10);
+    assert_int_equal(stats_of(c).functions, 11);
+    assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+    assert_ok(ditto_coordinator_join(c));
+    end(c, strategy);
 }
 
 static void rule_12_5_the_first_error_is_returned_once(void **state)
@@ -494,6 +567,122 @@ static void rule_12_5_schedule_and_done_return_it_too(void **state)
     assert_true(done);
     assert_ok(ditto_remote_destroy(failed));
     end(c, strategy);
+}
+
+/* An error belongs to the threads that have scheduled functions which may be affected. */
+static void rule_12_5_an_error_is_not_that_of_another_thread(void **state)
+{
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_value *value;
+    struct caller other = { .c = c, .name = "count", .times = 3 };
+    register_as("fail", fail_always, NULL);
+    register_as("count", count_call, &calls);
+    ditto_remote *failed = schedule(c, "fail", NULL);
+    assert_status(ditto_remote_fetch(failed, &value), DITTO_ERR_USER);
+    atomic_store(&calls, 0);
+    begin_caller(&other);
+    assert_ok(other.scheduled);
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_USER);
+    assert_message("this one fails");
+    end_caller(&other);
+    assert_ok(other.joined);
+    assert_int_equal(atomic_load(&calls), 3);
+    assert_int_equal(stats_of(c).cancelled, 0);
+    assert_ok(ditto_remote_destroy(failed));
+    end(c, strategy);
+}
+
+/* Each thread is told once that functions were cancelled, and how many. */
+static void rule_12_5_each_thread_is_told(void **state)
+{
+    for (int joins_first = 0; joins_first <= 1; joins_first++) {
+        ditto_strategy *strategy = make_workers(1, 1, NULL);
+        ditto_coordinator *c = make_coordinator(strategy, 0);
+        struct caller two = { .c = c, .name = "count", .times = 2 },
+                      three = { .c = c, .name = "count", .times = 3 }, none = { .c = c };
+        register_as("wait", wait_for_gate, NULL);
+        register_as("fail", fail_always, NULL);
+        register_as("count", count_call, &calls);
+        atomic_store(&calls, 0);
+        close_gate();
+        assert_ok(ditto_coordinator_schedule(c, "wait", NULL, NULL, NULL));
+        assert_ok(ditto_coordinator_schedule(c, "fail", NULL, NULL, NULL));
+        begin_caller(&two);
+        begin_caller(&three);
+        begin_caller(&none);
+        atomic_store(&gate_is_open, 1);
+        if (joins_first)
+            end_caller(&three);
+        assert_status(ditto_coordinator_join(c), DITTO_ERR_USER);
+        assert_message("5 functions were cancelled because this one failed: \"fail\" on worker 0");
+        assert_int_equal(atomic_load(&calls), 0);
+        assert_int_equal(stats_of(c).cancelled, 5);
+        /* A thread that has nothing in the queue is told only what no other one has been told. */
+        end_caller(&none);
+        assert_ok(none.joined);
+        assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+        end_caller(&two);
+        if (!joins_first)
+            end_caller(&three);
+        for (int i = 0; i < 2; i++) {
+            const struct caller *told = i == 0 ? &two : &three;
+            assert_int_equal(told->joined, DITTO_ERR_USER);
+            assert_non_null(strstr(told->error.message, "5 functions were cancelled"));
+            assert_int_equal(told->error.user_code, 7);
+            assert_string_equal(told->error.function, "ditto_coordinator_join");
+            assert_ok(told->joined_again);
+        }
+        assert_ok(ditto_coordinator_join(c));
+        assert_int_equal(atomic_load(&calls), 1);
+        end(c, strategy);
+    }
+}
+
+/* The error of a thread that has ended, or that only schedules, is returned by a join on another one. */
+static void rule_12_5_a_join_returns_what_nobody_was_told(void **state)
+{
+    ditto_strategy *strategy = make_workers(1, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    struct caller fails = { .c = c, .name = "fail", .times = 1 };
+    int done;
+    register_as("fail", fail_always, NULL);
+    register_as("count", count_call, &calls);
+    begin_caller(&fails);
+    while (stats_of(c).ended != 1)
+        sleep_ms(1);
+    assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_USER);
+    assert_ok(ditto_coordinator_join(c));
+    end_caller(&fails);
+    assert_int_equal(fails.joined, DITTO_ERR_USER);
+    atomic_store(&fails.step, 0);
+    begin_caller(&fails);
+    while (stats_of(c).ended != 3)
+        sleep_ms(1);
+    assert_status(ditto_coordinator_done(c, &done), DITTO_ERR_USER);
+    end_caller(&fails);
+    assert_int_equal(fails.joined, DITTO_ERR_USER);
+    end(c, strategy);
+}
+
+/* Functions of more coordinators than a thread keeps in mind. */
+static void rule_12_5_many_coordinators(void **state)
+{
+    enum { MANY = 12 };
+    ditto_strategy *strategy[MANY];
+    ditto_coordinator *c[MANY];
+    register_as("fail", fail_always, NULL);
+    for (int i = 0; i < MANY; i++) {
+        strategy[i] = make_workers(1, 1, NULL);
+        c[i] = make_coordinator(strategy[i], 0);
+        assert_ok(ditto_coordinator_schedule(c[i], "fail", NULL, NULL, NULL));
+    }
+    for (int i = 0; i < MANY; i++) {
+        assert_status(ditto_coordinator_join(c[i]), DITTO_ERR_USER);
+        assert_ok(ditto_coordinator_join(c[i]));
+        end(c[i], strategy[i]);
+    }
 }
 
 static void rule_12_6_cancelling(void **state)
@@ -1172,8 +1361,13 @@ int main(void)
         cmocka_unit_test(rule_12_3_names_that_were_taken_back),
         cmocka_unit_test(rule_12_4_results_are_tensors),
         cmocka_unit_test(rule_12_4_positive_statuses_are_returned_with_results),
+        cmocka_unit_test(rule_12_4_join_returns_positive_statuses),
         cmocka_unit_test(rule_12_5_the_first_error_is_returned_once),
         cmocka_unit_test(rule_12_5_schedule_and_done_return_it_too),
+        cmocka_unit_test(rule_12_5_an_error_is_not_that_of_another_thread),
+        cmocka_unit_test(rule_12_5_each_thread_is_told),
+        cmocka_unit_test(rule_12_5_a_join_returns_what_nobody_was_told),
+        cmocka_unit_test(rule_12_5_many_coordinators),
         cmocka_unit_test(rule_12_6_cancelling),
         cmocka_unit_test(rule_12_6_destroy_cancels_the_queue),
         cmocka_unit_test(rule_12_6_fetch_during_destroy),

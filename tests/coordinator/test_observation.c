@@ -441,7 +441,7 @@ static void rule_12_14_traces_have_the_input(void **state)
     assert_ok(ditto_coordinator_shared_dataset(test.coordinator, batched, NULL, &shared));
     assert_ok(ditto_strategy_trace_start(test.strategy, NULL));
     schedule("take_batch", take_batch, 15);
-    join();
+    assert_status(ditto_coordinator_join(test.coordinator), DITTO_END_OF_INPUT);
     assert_ok(ditto_strategy_trace_stop(test.strategy));
     assert_int_equal(calls_of("ditto_shared_dataset_next"), 15);
     for (uint32_t i = 0;; i++) {

@@ -414,7 +414,7 @@ static void share_rows(const ditto::coordinator &coordinator)
     ditto::function_name name("take", take);
     for (int i = 0; i < 5; i++)
         coordinator.schedule("take");
-    coordinator.join();
+    CHECK(coordinator.join() == DITTO_OK);
     CHECK(sum == 49 * 50 / 2);
     std::vector<unsigned char> state = shared.save();
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
