@@ -615,6 +615,11 @@ template <class Object> bool is_gone_after(ditto_status status) noexcept
 {
     return status == DITTO_ERR_POISONED;
 }
+// Over several hosts a strategy is also gone if the hosts could not agree on its end.
+template <> inline bool is_gone_after<ditto_strategy>(ditto_status status) noexcept
+{
+    return status != DITTO_ERR_BUSY && status != DITTO_ERR_CONTEXT;
+}
 } // namespace detail
 
 // Owns an object of ditto. It can be moved, and destroys the object when it ends. A destructor cannot give an

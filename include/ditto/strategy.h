@@ -367,6 +367,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *                              returned from a run. Their threads and the strategy's memory are not freed,
  *                              because a late replica may still use them. For the same reason objects that
  *                              were created with the strategy are not freed when they are destroyed
+ *  @retval DITTO_ERR_LOST      over several hosts: the strategy is destroyed, but the host that the message
+ *                              names is gone
+ *  @retval DITTO_ERR_TIMED_OUT the same, and the hosts that the message names did not come within timeout_ms
+ *  @retval DITTO_ERR_DIVERGED  the same, and a host made another call, or another number of runs
  *  @par Cost
  *  Ends and joins the threads of the replicas, and frees their memory. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *strategy);

@@ -193,6 +193,10 @@ static void variables()
     CHECK(!moved);
     CHECK(strategy.describe().find("3 replicas") != std::string::npos);
     CHECK(strategy.run([](ditto::replica) { return DITTO_END_OF_INPUT; }) == DITTO_END_OF_INPUT);
+    // Over several hosts a strategy is destroyed, and this is returned. It must not be destroyed twice.
+    CHECK(ditto::detail::is_gone_after<ditto_strategy>(DITTO_ERR_LOST));
+    CHECK(ditto::detail::is_gone_after<ditto_strategy>(DITTO_ERR_DIVERGED));
+    CHECK(!ditto::detail::is_gone_after<ditto_strategy>(DITTO_ERR_BUSY));
     ditto_queue_options queue_options = DITTO_QUEUE_OPTIONS_INIT;
     queue_options.num_slots = 4;
     queue_options.num_producers = 1;
