@@ -168,6 +168,10 @@ typedef struct ditto_schedule_options {
     /** If not 0, the call never waits. It returns DITTO_PENDING if the queue is full, or if a function has
      *  failed and others have not ended. */
     int no_wait;
+
+    /** If not NULL, the only argument of the function, for example one number. It is copied, and the function
+     *  reads it with ditto_argument(self, NULL, ...). `arguments` must be NULL. */
+    const ditto_tensor *argument;
 } ditto_schedule_options;
 
 /** Initial value of ditto_schedule_options: the defaults. */
@@ -179,14 +183,17 @@ typedef struct ditto_schedule_options {
  *  @param name         the name of a registered function
  *  @param arguments    the arguments of the function: plain values, or a nest of them, of the coordinator's
  *                      strategy. They are copied, also their elements, so the caller may change or destroy
- *                      them at once. NULL for none
+ *                      them at once. NULL for none, or if options->argument is set
  *  @param options      NULL for the defaults
  *  @param out          [out] the result, which ditto_remote_fetch waits for. If it is NULL, results of the
  *                      function are discarded
  *  @return DITTO_OK, the error of a function that failed before, or one of:
  *  @retval DITTO_PENDING        no_wait is set, and the call would have to wait; nothing was scheduled
  *  @retval DITTO_ERR_NOT_FOUND  no function of this name is registered
- *  @retval DITTO_ERR_INVALID    an argument is a variable, slices, or has a component for each replica
+ *  @retval DITTO_ERR_INVALID    an argument is a variable, slices, or has a component for each replica;
+ *                               options->argument has no dtype, no data or a wrong alignment, or `arguments`
+ *                               is given too; options was not initialised
+ *  @retval DITTO_ERR_RANGE      options->argument has more bytes than size_t can count
  *  @retval DITTO_ERR_CONTEXT    an argument is of another strategy; called in a scheduled function
  *  @retval DITTO_ERR_TIMED_OUT  the queue was full for the whole timeout_ms of the strategy
  *  @retval DITTO_ERR_POISONED   all workers are retired
@@ -206,8 +213,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_schedule(ditto_coordina
  *  meanwhile, the call waits for these too.
  *
  *  A function may end with a positive status, for example because no batch was left. If its result has a
- *  handle, ditto_remote_fetch returns the status. Of the other functions, the call returns the positive status
- *  of the last one, once on each thread that has scheduled functions since its last join.
+ *  handle, ditto_remote_fetch returns the status. Of the other functions, the call returns the positive
+ *  status of the last one, once on each thread that has scheduled functions since its last join.
  *  ditto_coordinator_stats says how many functions have done so.
  *
  *  @param coordinator  the coordinator

@@ -155,6 +155,12 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
     {
         return detail::done(ditto_coordinator_schedule(get(), name, arguments, nullptr, nullptr));
     }
+    // The same with one number, which the function reads with ditto_argument(self.get(), nullptr, &tensor).
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+    outcome<void> schedule(const char *name, T number) const
+    {
+        return detail::done(schedule_number(name, number, nullptr));
+    }
     // The same for a function whose results are fetched later.
     outcome<remote> call(const char *name, const ditto_value *arguments = nullptr) const
     {
@@ -162,8 +168,15 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
         ditto_status status = ditto_coordinator_schedule(get(), name, arguments, nullptr, &made);
         return detail::give(status, remote(made));
     }
-    // Waits until the queue is empty and all functions have ended. Returns DITTO_OK, or the positive status of
-    // a function whose results were discarded, for example DITTO_END_OF_INPUT.
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+    outcome<remote> call(const char *name, T number) const
+    {
+        ditto_remote *made = nullptr;
+        ditto_status status = schedule_number(name, number, &made);
+        return detail::give(status, remote(made));
+    }
+    // Waits until the queue is empty and all functions have ended. Returns DITTO_OK, or the positive status
+    // of a function whose results were discarded, for example DITTO_END_OF_INPUT.
     outcome<ditto_status> join() const
     {
         return ditto::call(ditto_coordinator_join, get());
@@ -190,6 +203,17 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
         ditto_worker_info info = DITTO_WORKER_INFO_INIT;
         ditto_status status = ditto_coordinator_worker_info(get(), index, &info);
         return detail::give(status, info);
+    }
+
+  private:
+    template <class T> ditto_status schedule_number(const char *name, T &number, ditto_remote **out) const
+    {
+        ditto_schedule_options options = DITTO_SCHEDULE_OPTIONS_INIT;
+        ditto_tensor tensor = {};
+        tensor.data = &number;
+        tensor.dtype = dtype_of<T>();
+        options.argument = &tensor;
+        return ditto_coordinator_schedule(get(), name, nullptr, &options, out);
     }
 };
 

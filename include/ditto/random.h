@@ -44,10 +44,10 @@ typedef struct ditto_random {
  *  @return the position of word 0 */
 DITTO_API ditto_random ditto_random_make(uint64_t seed, uint64_t stream);
 
-/** Returns the beginning of the calling replica's own stream, which has the number 2^63 + its id. In a function
- *  that a worker executes (ditto/coordinator.h), it is 2^63 + the worker's first_replica + the id. Which worker
- *  executes a function depends on timing. For numbers that are equal on all replicas, or that do not depend on
- *  the worker, use ditto_random_make.
+/** Returns the beginning of the calling replica's own stream, which has the number 2^63 + its id. In a
+ *  function that a worker executes (ditto/coordinator.h), it is 2^63 + the worker's first_replica + the id.
+ *  Which worker executes a function depends on timing. For numbers that are equal on all replicas, or that do
+ *  not depend on the worker, use ditto_random_make.
  *
  *  @param self  the calling replica
  *  @param seed  the seed

@@ -836,15 +836,13 @@ class Coordinator(_Object):
         queue, handle = self._get(), ctypes.c_void_p()
         call = _Call(self._strategy, self._batch, function, arguments)
         number = numpy.array(call.number, numpy.int64)
-        tensor, value = _tensor_of(number, "the number"), None
+        options = _c.ScheduleOptions(argument=ctypes.pointer(_tensor_of(number, "the number")))
         try:
-            value = _make(lib.ditto_strategy_value, self._strategy._get(), ctypes.byref(tensor))
-            self._check(lib.ditto_coordinator_schedule(queue, _NAME, value, None, ctypes.byref(handle)))
+            self._check(lib.ditto_coordinator_schedule(queue, _NAME, None, ctypes.byref(options),
+                                                       ctypes.byref(handle)))
         except BaseException:
             self._batch.forget([call.number])
             raise
-        finally:
-            lib.ditto_value_destroy(value)
         return Remote(handle, call)
 
     def join(self) -> None:

@@ -112,6 +112,12 @@ class CoordinatorOptions(Options):
                 ("max_attempts", ctypes.c_uint32)]
 
 
+class ScheduleOptions(Options):
+    """ditto_schedule_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("no_wait", ctypes.c_int),
+                ("argument", ctypes.POINTER(Tensor))]
+
+
 class CoordinatorCounters(Options):
     """ditto_coordinator_counters"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("elapsed_ns", ctypes.c_uint64),

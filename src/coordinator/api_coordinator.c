@@ -86,7 +86,16 @@ ditto_status ditto_coordinator_schedule(ditto_coordinator *coordinator, const ch
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_schedule_options"));
     if (arguments != NULL)
         DTI_TRY(dti_value_check_own(arguments, coordinator->strategy, "arguments"));
-    return dti_schedule(coordinator, name, arguments, known.no_wait != 0, out);
+    if (known.argument != NULL) {
+        size_t bytes;
+        if (arguments != NULL)
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "arguments and options->argument are both given: add the tensor to arguments");
+        DTI_TRY_OF(dti_tensor_check(known.argument, &bytes), "options->argument");
+        DTI_TRY_OF(dti_buffer_check(known.argument->data, bytes, known.argument->dtype, "data"),
+                   "options->argument");
+    }
+    return dti_schedule(coordinator, name, arguments, &known, out);
 }
 
 ditto_status ditto_coordinator_join(ditto_coordinator *coordinator)

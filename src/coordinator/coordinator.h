@@ -61,10 +61,10 @@ struct dti_function_worker {
     _Atomic uint64_t idle;
     _Atomic uint64_t reported_idle; /* the longest time without a function that was reported */
 
-    /* The name of the function that it executes, or has executed last, for reports: 8 characters in each word.
-     * The worker writes it while its state is FREE. A report reads the state before and after the name, and
-     * the state has another number after each function, so if both are equal and not FREE, the name is that of
-     * this function: a report that reads a word of a later one then also reads the FREE before it. */
+    /* The name of the function that it executes, or has executed last, for reports: 8 characters in each
+     * word. The worker writes it while its state is FREE. A report reads the state before and after the name,
+     * and the state has another number after each function, so if both are equal and not FREE, the name is
+     * that of this function: a report that reads a word of a later one then also reads the FREE before it. */
     _Atomic uint64_t name[(DITTO_MAX_FUNCTION_NAME_BYTES + 1) / 8];
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
@@ -160,7 +160,7 @@ bool dti_coordinator_is_in_use(const struct ditto_coordinator *c);
 
 /* -- schedule.c: calls of the program. They are in the gate of the coordinator. -- */
 ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const ditto_value *arguments,
-                          bool no_wait, struct ditto_remote **out);
+                          const ditto_schedule_options *options, struct ditto_remote **out);
 ditto_status dti_join(struct ditto_coordinator *c);
 ditto_status dti_done(struct ditto_coordinator *c, bool *done);
 /* Waits until the result is final. Returns TIMED_OUT. */
@@ -168,6 +168,9 @@ ditto_status dti_wait_for_remote(struct ditto_coordinator *c, const struct ditto
 
 /* -- observe_workers.c: any thread -- */
 void dti_worker_observe(const struct dti_function_worker *w, ditto_worker_info *out);
+/* Reads the name of the function that the worker executes. Returns false if it executes none, or has begun
+ * another one meanwhile. */
+bool dti_worker_executes(const struct dti_function_worker *w, char name[DITTO_MAX_FUNCTION_NAME_BYTES + 1]);
 void dti_coordinator_observe(const struct ditto_coordinator *c, ditto_coordinator_counters *out);
 /* Writes a line about the queue and one about each worker. Takes no lock. */
 void dti_coordinator_diagnose(const struct ditto_coordinator *c, struct dti_text *text);

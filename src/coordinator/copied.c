@@ -31,7 +31,7 @@ static ditto_status fail_memory(void)
                     "no memory for a copy of a scheduled function's arguments or results");
 }
 
-static ditto_status copy_tensor(const ditto_tensor *tensor, struct dti_copied **out)
+ditto_status dti_copied_tensor(const ditto_tensor *tensor, struct dti_copied **out)
 {
     size_t bytes = ditto_tensor_bytes(tensor);
     struct dti_copied *c = allocate(0, bytes);
@@ -79,7 +79,7 @@ static ditto_status copy_components(const ditto_value *value, uint32_t replicas,
         return fail_memory();
     for (uint32_t i = 0; i < replicas && status == DITTO_OK; i++) {
         dti_number_name(c->member[i].name, i);
-        status = copy_tensor(&value->part[i], &c->member[i].value);
+        status = dti_copied_tensor(&value->part[i], &c->member[i].value);
         c->members += status == DITTO_OK;
     }
     return finish(c, status, out);
@@ -100,7 +100,7 @@ ditto_status dti_copied_make(const ditto_value *value, struct dti_copied **out)
             "%s cannot be an argument or a result of a scheduled function, which may be executed in "
             "another place: give its tensors",
             dti_value_kind_text(value->kind));
-    return copy_tensor(&tensor, out);
+    return dti_copied_tensor(&tensor, out);
 }
 
 static ditto_status make_nest(ditto_strategy *strategy, const struct dti_copied *copied, bool views,

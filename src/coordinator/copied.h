@@ -29,6 +29,8 @@ struct dti_copied_member {
  * and nests of these. Returns INVALID for variables and slices, and NO_MEMORY. */
 ditto_status dti_copied_make(const ditto_value *value, struct dti_copied **out);
 
+ditto_status dti_copied_tensor(const ditto_tensor *tensor, struct dti_copied **out);
+
 /* Makes a value of a strategy. If `views` is true, the tensors are views of the copy, which must live as long
  * as the value. Otherwise they are copied once more. */
 ditto_status dti_copied_value(ditto_strategy *strategy, const struct dti_copied *copied, bool views,

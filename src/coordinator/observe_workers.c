@@ -104,9 +104,7 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
-/* Reads the name of the function that the worker executes. Returns false if it executes none, or has begun
- * another one meanwhile. */
-static bool read_name(const struct dti_function_worker *w, char name[DITTO_MAX_FUNCTION_NAME_BYTES + 1])
+bool dti_worker_executes(const struct dti_function_worker *w, char name[DITTO_MAX_FUNCTION_NAME_BYTES + 1])
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_acquire); /* pairs with begin in worker.c */
     for (uint32_t i = 0; i < sizeof w->name / sizeof w->name[0]; i++) {
@@ -114,14 +112,15 @@ static bool read_name(const struct dti_function_worker *w, char name[DITTO_MAX_F
         memcpy(name + i * sizeof word, &word, sizeof word);
     }
     name[DITTO_MAX_FUNCTION_NAME_BYTES] = '\0';
-    return (state & 3) != DTI_WORKER_FREE && number(&w->state) == state;
+    return (state & 3) != DTI_WORKER_FREE && number(&w->state) == state &&
+           !atomic_load_explicit(&w->has_left, memory_order_relaxed);
 }
 
 static void diagnose_worker(const struct dti_function_worker *w, struct dti_text *text)
 {
     ditto_worker_info info;
     char name[DITTO_MAX_FUNCTION_NAME_BYTES + 1];
-    bool executes = read_name(w, name);
+    bool executes = dti_worker_executes(w, name);
     dti_worker_observe(w, &info);
     dti_text_add(text, "worker %u: ", w->index);
     if (info.is_busy && executes)

@@ -1,6 +1,7 @@
 /* src/coordinator/schedule.c - the calls of the program that schedule functions and wait for them; see
  * coordinator.h. */
 #include "base/errors/status.h"
+#include "base/text/text.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/remote.h"
 
@@ -93,14 +94,16 @@ static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void
 
 static ditto_status fail_late(const struct ditto_coordinator *c, const char *what)
 {
+    char buffer[256] = "no worker executes one", name[DITTO_MAX_FUNCTION_NAME_BYTES + 1];
+    struct dti_text text = { buffer, sizeof buffer, 0 };
     for (uint32_t i = 0; i < c->count; i++)
-        if ((atomic_load_explicit(&c->worker[i].state, memory_order_relaxed) & 3) == DTI_WORKER_RUNNING)
-            return DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                            "%s: no function has ended for %u ms (timeout_ms); worker %u executes one; set "
-                            "run_timeout_ms to retire workers that take too long",
-                            what, c->timeout_ms, i);
-    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "%s: no function has ended for %u ms (timeout_ms)", what,
-                    c->timeout_ms);
+        if (dti_worker_executes(&c->worker[i], name))
+            dti_text_add(&text, "%sworker %u executes \"%s\"", text.length != 0 ? ", " : "", i, name);
+    return DTI_FAIL(
+        DITTO_ERR_TIMED_OUT,
+        "%s: no function has ended for %u ms (timeout_ms): %s; if functions may take this long, set "
+        "timeout_ms of the strategy to more, or to DITTO_FOREVER",
+        what, c->timeout_ms, buffer);
 }
 
 static ditto_status fail_retired(const struct ditto_coordinator *c)
@@ -150,10 +153,10 @@ static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
 /* -- who is told -- */
 
 /* A coordinator for which this thread has scheduled functions since its last join, and what the thread knew
- * when it scheduled the first of them. It is told of all failures and silent functions since then, because its
- * own functions may be among those that failed or were cancelled. A thread that has such functions of more than
- * KNOWN coordinators is told only what no other thread has been told. The address of a coordinator may be that
- * of one before it, but not with the same time. */
+ * when it scheduled the first of them. It is told of all failures and silent functions since then, because
+ * its own functions may be among those that failed or were cancelled. A thread that has such functions of
+ * more than KNOWN coordinators is told only what no other thread has been told. The address of a coordinator
+ * may be that of one before it, but not with the same time. */
 enum { KNOWN = 8 };
 struct outstanding {
     const struct ditto_coordinator *coordinator;
@@ -177,8 +180,8 @@ static void forget(struct outstanding *own)
     known[KNOWN - 1].coordinator = NULL;
 }
 
-/* This thread is about to push a function. A failure that is not settled yet may cancel it, so the thread does
- * not know that failure. */
+/* This thread is about to push a function. A failure that is not settled yet may cancel it, so the thread
+ * does not know that failure. */
 static void remember(const struct ditto_coordinator *c)
 {
     if (outstanding_of(c) != NULL)
@@ -259,10 +262,10 @@ static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled
 }
 
 ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const ditto_value *arguments,
-                          bool no_wait, struct ditto_remote **out)
+                          const ditto_schedule_options *options, struct ditto_remote **out)
 {
     struct dti_scheduled item;
-    DTI_TRY(tell_failure(c, false, no_wait));
+    DTI_TRY(tell_failure(c, false, options->no_wait != 0));
     DTI_TRY(dti_function_find(name, &item.function));
     item.arguments = NULL;
     item.remote = NULL;
@@ -271,11 +274,13 @@ ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const d
         return fail_retired(c);
     if (arguments != NULL)
         DTI_TRY(dti_copied_make(arguments, &item.arguments));
+    else if (options->argument != NULL)
+        DTI_TRY(dti_copied_tensor(options->argument, &item.arguments));
     ditto_status status = out != NULL ? dti_remote_make(c->strategy, c, &item.remote) : DITTO_OK;
     if (status == DITTO_OK) {
         struct ditto_remote *remote = item.remote;
         remember(c);
-        status = push(c, &item, no_wait);
+        status = push(c, &item, options->no_wait != 0);
         if (status == DITTO_OK) {
             if (out != NULL)
                 *out = remote;

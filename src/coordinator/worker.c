@@ -115,7 +115,7 @@ static void set_name(struct dti_function_worker *w, const char *name)
         uint64_t word = 0;
         length = strnlen(name, 8);
         memcpy(&word, name, length);
-        /* release: pairs with the acquire in read_name. */
+        /* release: pairs with the acquire in dti_worker_executes. */
         if (atomic_load_explicit(&w->name[i], memory_order_relaxed) != word)
             atomic_store_explicit(&w->name[i], word, memory_order_release);
     }

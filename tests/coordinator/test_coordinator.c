@@ -322,6 +322,66 @@ static void rule_12_3_arguments_are_copied(void **state)
     end(c, strategy);
 }
 
+static ditto_status triple_it(ditto_replica *self, void *user)
+{
+    ditto_tensor x;
+    DITTO_TRY(ditto_argument(self, NULL, &x));
+    return ditto_return_f64(self, NULL, 3 * *(const double *)x.data);
+}
+
+static void rule_12_3_one_tensor_as_the_argument(void **state)
+{
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_value *value;
+    double x = 7;
+    ditto_tensor tensor = { .data = &x, .dtype = DITTO_F64 };
+    ditto_schedule_options options = OPTIONS(schedule, .argument = &tensor);
+    ditto_remote *remote;
+    register_as("triple", triple_it, NULL);
+    assert_ok(ditto_coordinator_schedule(c, "triple", NULL, &options, &remote));
+    x = -1;
+    assert_true(number_of(remote) == 21);
+    assert_ok(ditto_remote_destroy(remote));
+    ditto_value *arguments = argument_x(strategy, &x);
+    assert_status(ditto_coordinator_schedule(c, "triple", arguments, &options, NULL), DITTO_ERR_INVALID);
+    assert_message("both");
+    assert_ok(ditto_value_destroy(arguments));
+    tensor.data = NULL;
+    assert_status(ditto_coordinator_schedule(c, "triple", NULL, &options, NULL), DITTO_ERR_INVALID);
+    assert_message("options->argument");
+    tensor = (ditto_tensor){ .data = &x };
+    assert_status(ditto_coordinator_schedule(c, "triple", NULL, &options, NULL), DITTO_ERR_INVALID);
+    /* Without an argument. */
+    remote = schedule(c, "triple", NULL);
+    assert_status(ditto_remote_fetch(remote, &value), DITTO_ERR_NOT_FOUND);
+    assert_message("pass them to ditto_coordinator_schedule");
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_NOT_FOUND);
+    assert_ok(ditto_remote_destroy(remote));
+    end(c, strategy);
+}
+
+/* The message names all workers, and says what to do. */
+static void rule_12_4_a_long_function(void **state)
+{
+    ditto_strategy *strategy = make_workers(3, 1, &OPTIONS(strategy, .timeout_ms = 100));
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    register_as("wait", wait_for_gate, NULL);
+    close_gate();
+    for (int i = 0; i < 3; i++)
+        assert_ok(ditto_coordinator_schedule(c, "wait", NULL, NULL, NULL));
+    await_at_gate(3);
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_TIMED_OUT);
+    assert_message("worker 0 executes \"wait\", worker 1 executes \"wait\", worker 2 executes \"wait\"");
+    assert_message("DITTO_FOREVER");
+    atomic_store(&gate_is_open, 1);
+    ditto_status joined;
+    while ((joined = ditto_coordinator_join(c)) == DITTO_ERR_TIMED_OUT)
+        ;
+    assert_ok(joined);
+    end(c, strategy);
+}
+
 static ditto_status return_slices(ditto_replica *self, void *user)
 {
     int64_t row = 0;
@@ -417,7 +477,7 @@ static ditto_status add_to(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
-/* A function keeps its data and its name when the name is taken back, and nothing is left of it afterwards. */
+/* A function keeps its data and its name when the name is taken back. Afterwards nothing is left of it. */
 static void rule_12_3_names_that_were_taken_back(void **state)
 {
     enum { NAMES = 20000 };
@@ -1167,6 +1227,7 @@ struct drawn {
 
 struct drawing {
     struct drawn of[RANDOM_WORKERS][RANDOM_REPLICAS];
+    double rows[100]; /* 0 to 99 */
     uint64_t shuffle_seed, map_seed;
     ditto_per_worker *iterators;
 };
@@ -1185,12 +1246,9 @@ static ditto_status append_number(const ditto_tensor *in, const ditto_tensor *ou
 
 static ditto_status shuffled_rows(const ditto_input_context *context, void *user, ditto_dataset **out)
 {
-    static double rows[100];
-    const struct drawing *d = user;
+    struct drawing *d = user;
     ditto_dataset *made[4];
-    for (int i = 0; i < 100; i++)
-        rows[i] = i;
-    ditto_tensor array = { .data = rows, .dtype = DITTO_F64, .rank = 1, .shape = { 100 } },
+    ditto_tensor array = { .data = d->rows, .dtype = DITTO_F64, .rank = 1, .shape = { 100 } },
                  two = { .dtype = DITTO_F64, .rank = 1, .shape = { 2 } },
                  three = { .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
     DITTO_TRY(ditto_dataset_from_arrays(&array, 1, &made[0]));
@@ -1257,8 +1315,11 @@ static ditto_status draw_on_replica(ditto_replica *self, void *user)
 
 static void rule_12_9_random_numbers_and_orders_of_workers(void **state)
 {
-    struct drawing first = { .map_seed = 5 }, again = first, seeded = { .shuffle_seed = 7, .map_seed = 5 },
-                   mirrored = first;
+    struct drawing first = { .map_seed = 5 };
+    for (int i = 0; i < 100; i++)
+        first.rows[i] = i;
+    struct drawing again = first, seeded = first, mirrored = first;
+    seeded.shuffle_seed = 7;
     draw_on_workers(&first);
     draw_on_workers(&again);
     draw_on_workers(&seeded);
@@ -1355,6 +1416,8 @@ int main(void)
         cmocka_unit_test(rule_12_2_calls_that_need_replicas_in_step),
         cmocka_unit_test(rule_12_3_functions_are_executed_once_each),
         cmocka_unit_test(rule_12_3_arguments_are_copied),
+        cmocka_unit_test(rule_12_3_one_tensor_as_the_argument),
+        cmocka_unit_test(rule_12_4_a_long_function),
         cmocka_unit_test(rule_12_3_a_full_queue),
         cmocka_unit_test(rule_12_3_the_smallest_queue),
         cmocka_unit_test(rule_12_3_names),

@@ -445,12 +445,17 @@ static void workers(std::uint32_t n)
         return ditto_return_f64(self.get(), nullptr, std::accumulate(pulled.begin(), pulled.end(), 0.0));
     };
     auto fault = [](ditto::replica) { throw std::out_of_range("no such row"); };
+    auto negate = [](ditto::replica self) {
+        ditto_tensor x;
+        ditto::call(ditto_argument, self.get(), nullptr, &x);
+        return ditto_return_f64(self.get(), nullptr, -*static_cast<double *>(x.data));
+    };
     const auto misfit = [&](ditto::replica self) {
         std::vector<double> two(2);
         self.pull<double>(weights, two);
     };
     ditto::function_name names[] = {
-        { "step", step }, { "sum", sum }, { "fault", fault }, { "misfit", misfit }
+        { "step", step }, { "sum", sum }, { "fault", fault }, { "misfit", misfit }, { "negate", negate }
     };
     CHECK(has(thrown<ditto::error>([&] { ditto::function_name again("step", sum); }), "step"));
     {
@@ -467,6 +472,8 @@ static void workers(std::uint32_t n)
         for (std::uint32_t i = 0; i < n; i++)
             done += coordinator.worker(i).functions;
         CHECK(done == 102 && coordinator.stats().functions == 102 && coordinator.stats().depth == 0);
+        coordinator.schedule("negate", 1.0);
+        CHECK(coordinator.call("negate", 2.5).number() == -2.5);
         share_rows(coordinator);
         coordinator.schedule("fault");
         CHECK(has(thrown<ditto::error>([&] { coordinator.join(); }), "no such row"));

@@ -89,9 +89,12 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(out, "out"));
     const struct dti_run_call *call = dti_current_run_call();
-    if (call == NULL || call->values == NULL)
-        return DTI_FAIL(DITTO_ERR_NOT_FOUND,
-                        "this run was given no arguments: pass them to ditto_strategy_run_values");
+    if (call == NULL || call->values == NULL) {
+        bool is_scheduled = call != NULL && call->level == 0 && dti_team_strategy(r->team)->worker != NULL;
+        return DTI_FAIL(DITTO_ERR_NOT_FOUND, "this %s was given no arguments: pass them to %s",
+                        is_scheduled ? "function" : "run",
+                        is_scheduled ? "ditto_coordinator_schedule" : "ditto_strategy_run_values");
+    }
     const ditto_value *found = dti_value_find(call->values, path);
     if (found == NULL)
         return dti_fail_no_member(call->values, path, "argument");
