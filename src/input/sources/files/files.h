@@ -5,13 +5,28 @@
 
 #include <ditto/source.h>
 
+#include <sys/types.h>
+#include <time.h>
+
 /* The number of files of all lists that stay open. These are the files that were read last. More files are
  * open only while more are being read. */
 #define DTI_FILES_OPEN 64u
 
 struct dti_file {
-    char *name;
-    uint64_t bytes; /* when the list was made */
+    /* The name that the program has given. It is the end of `path`. */
+    const char *name;
+
+    /* The absolute name. With a relative one, another file would be opened after a chdir. A descriptor of the
+     * folder would also find files in a folder that was renamed, but programs that become daemons close all
+     * descriptors. The name is relative if the working folder was removed, or if the whole would be too long
+     * for the kernel. */
+    char *path;
+
+    /* What the file was when the list was made. Each read compares this. The number of the device is left
+     * out, because it changes when an automounter mounts a file system again. */
+    uint64_t bytes;
+    ino_t inode;
+    struct timespec written;
 
     /* Protected by one lock of the process. */
 
@@ -37,13 +52,14 @@ void dti_files_free(struct dti_files *files); /* a struct of zeros is allowed */
 
 /* -- Any thread -- */
 
-/* Reads up to `bytes` bytes from `offset` on. *got is less only at the end of the file. Returns DITTO_ERR_IO
- * or DITTO_ERR_NOT_FOUND, with errno. */
+/* Reads up to `bytes` bytes from `offset` on. *got is less only if the file ends there. Returns DITTO_ERR_IO
+ * or DITTO_ERR_NOT_FOUND, with errno, and DITTO_ERR_IO if the file is not what it was when the list was
+ * made. */
 ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
                             size_t *got);
 
-/* Reads all of the bytes. Also returns DITTO_ERR_IO if the file has become shorter. The message names the row
- * by `what` and `number`, for example "line" and 7. */
+/* Reads all of the bytes. Also returns DITTO_ERR_IO if the file does not have them, which a damaged state may
+ * ask for. The message names the row by `what` and `number`, for example "line" and 7. */
 ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to,
                                 size_t bytes, const char *what, uint64_t number);
 

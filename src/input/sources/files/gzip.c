@@ -66,9 +66,9 @@ uint64_t dti_gzip_offset(const struct dti_gzip *g)
     return g->at;
 }
 
-static ditto_status fail(const struct dti_gzip *g, ditto_status status, const char *what)
+static ditto_status refuse(const struct dti_gzip *g, const char *what)
 {
-    return DTI_FAIL(status, "%s: %s at offset %llu of the file, %llu of its contents",
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: %s at offset %llu of the file, %llu of its contents",
                     g->files->file[g->file].name, what, (unsigned long long)(g->read - g->stream.avail_in),
                     (unsigned long long)(g->at + (g->filled - g->used)));
 }
@@ -85,12 +85,9 @@ static ditto_status read_piece(struct dti_gzip *g)
     g->stream.avail_in = (uInt)got;
     if (got > 0)
         return DITTO_OK;
-    if (g->read < g->files->file[g->file].bytes)
-        return fail(g, DITTO_ERR_IO, "it became shorter while it was read, and ends");
     if (!g->between)
-        return fail(g, DITTO_ERR_CORRUPT,
-                    g->read == 0 ? "an empty file is not a gzip file: it ends"
-                                 : "the gzip stream is cut off");
+        return refuse(g, g->read == 0 ? "an empty file is not a gzip file: it ends"
+                                      : "the gzip stream is cut off");
     g->ended = true;
     return DITTO_OK;
 }
@@ -122,9 +119,8 @@ static ditto_status unpack(struct dti_gzip *g)
                         g->files->file[g->file].name, format != NULL ? ": the file is " : "",
                         format != NULL ? format : "");
     }
-    return fail(g, DITTO_ERR_CORRUPT,
-                after_member ? "the data after the gzip stream is not another gzip stream,"
-                             : "the gzip stream is damaged");
+    return refuse(g, after_member ? "the data after the gzip stream is not another gzip stream,"
+                                  : "the gzip stream is damaged");
 }
 
 ditto_status dti_gzip_read(struct dti_gzip *g, void *to, size_t bytes, size_t *got)

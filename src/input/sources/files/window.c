@@ -103,10 +103,6 @@ ditto_status dti_window_need(struct dti_window *w, size_t bytes, const char **da
     }
     *data = w->buffer + w->used;
     *length = w->filled - w->used;
-    uint64_t end = w->at + *length;
-    if (*length < bytes && w->gzip == NULL && end < w->files->file[w->file].bytes)
-        return DTI_FAIL(DITTO_ERR_IO, "%s: the file ends at offset %llu: it became shorter while it was read",
-                        w->files->file[w->file].name, (unsigned long long)end);
     return DITTO_OK;
 }
 
@@ -124,8 +120,7 @@ ditto_status dti_window_skip(struct dti_window *w, uint64_t bytes, bool *whole)
         move_to(w, w->file, w->at + bytes);
         return DITTO_OK;
     }
-    /* The bytes are in the buffer, or beyond the size that the file had when the list was made. They are read
-     * here, because the file may have grown. */
+    /* The bytes are in the buffer, or some are beyond the end of the file. */
     while (bytes > 0) {
         const char *data;
         size_t length;

@@ -31,16 +31,15 @@ void dti_window_close(struct dti_window *window);
 
 /* Reads until the buffer has at least `bytes` from the position on, or the rest of the file. Sets *data and
  * *length to the bytes in the buffer. They are valid until the next dti_window_need or dti_window_skip.
- * Returns DITTO_ERR_NO_MEMORY, DITTO_ERR_CLOSED, or the errors of dti_files_read or dti_gzip_read. If the
- * file became shorter and has fewer than `bytes`, that is DITTO_ERR_IO. */
+ * Returns DITTO_ERR_NO_MEMORY, DITTO_ERR_CLOSED, or the errors of dti_files_read or dti_gzip_read. */
 ditto_status dti_window_need(struct dti_window *window, size_t bytes, const char **data, size_t *length);
 
 /* Moves the position forward by `bytes`, which are in the buffer. */
 void dti_window_take(struct dti_window *window, size_t bytes);
 
 /* Moves the position forward by `bytes`, which need not be in the buffer. If the bytes are not all in the
- * buffer, they are not read, unless they go beyond the size that the file had when the list was made. Sets
- * *whole to false if the file does not have all of these bytes. The position is then the end of the file.
+ * buffer, they are not read. Sets *whole to false if the file does not have all of these bytes. The position
+ * is then the end of the file.
  * Returns the errors of dti_window_need. For files that are not compressed. */
 ditto_status dti_window_skip(struct dti_window *window, uint64_t bytes, bool *whole);
 

@@ -25,16 +25,16 @@ static uint32_t u32_at(const char *bytes)
 
 /* Records an error "data.tfrecord: record 7 at offset 1234: " and the text `what`. If the length of the first
  * record is wrong, the file may be of another format. */
-static ditto_status fail(const struct dti_tfrecord *t, ditto_status status, struct dti_record record,
-                         const char *what, bool has_length)
+static ditto_status fail(const struct dti_tfrecord *t, struct dti_record record, const char *what,
+                         bool has_length)
 {
     bool packed = t->options.compression == DITTO_COMPRESSION_GZIP, other = !has_length && record.number == 1;
     /* The cast is safe because only descriptors change, and a lock protects them. */
     struct dti_files *files = (struct dti_files *)&t->files;
     const char *format = other && !packed ? dti_signature_of_file(files, record.file) : NULL;
-    return DTI_FAIL(status, "%s: record %llu at offset %llu%s: %s%s%s", files->file[record.file].name,
-                    (unsigned long long)record.number, (unsigned long long)record.offset,
-                    packed ? " of the contents" : "", what,
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: record %llu at offset %llu%s: %s%s%s",
+                    files->file[record.file].name, (unsigned long long)record.number,
+                    (unsigned long long)record.offset, packed ? " of the contents" : "", what,
                     !other           ? ""
                     : format != NULL ? ": it is not a TFRecord file, but "
                                      : ": it is not a TFRecord file, or a damaged one",
@@ -55,7 +55,7 @@ ditto_status dti_record_check_header(const struct dti_tfrecord *t, struct dti_re
     else
         dti_text_add(&text, "it has %llu bytes, max_bytes is %llu", (unsigned long long)*length,
                      (unsigned long long)t->options.max_bytes);
-    return fail(t, DITTO_ERR_CORRUPT, record, what, found == computed);
+    return fail(t, record, what, found == computed);
 }
 
 ditto_status dti_record_check_data(const struct dti_tfrecord *t, struct dti_record record, const char *data,
@@ -67,18 +67,17 @@ ditto_status dti_record_check_data(const struct dti_tfrecord *t, struct dti_reco
         return DITTO_OK;
     dti_text_add(&(struct dti_text){ what, sizeof what, 0 },
                  "the checksum of its data is %08x, but should be %08x", found, computed);
-    return fail(t, DITTO_ERR_CORRUPT, record, what, true);
+    return fail(t, record, what, true);
 }
 
 ditto_status dti_record_fail_cut(const struct dti_tfrecord *t, struct dti_record record, const char *in,
-                                 uint64_t end, bool shorter)
+                                 uint64_t end)
 {
     char what[128];
-    dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "%s in its %s, at offset %llu%s",
+    dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "%s in its %s, at offset %llu",
                  t->options.compression == DITTO_COMPRESSION_GZIP ? "the contents end" : "the file ends", in,
-                 (unsigned long long)end, shorter ? ": it became shorter while it was read" : "");
-    return fail(t, shorter ? DITTO_ERR_IO : DITTO_ERR_CORRUPT, record, what,
-                shorter || strcmp(in, "header") != 0);
+                 (unsigned long long)end);
+    return fail(t, record, what, strcmp(in, "header") != 0);
 }
 
 /* -- making -- */

@@ -34,10 +34,10 @@ ditto_status dti_record_check_header(const struct dti_tfrecord *tfrecord, struct
 ditto_status dti_record_check_data(const struct dti_tfrecord *tfrecord, struct dti_record record,
                                    const char *data, size_t length, const char *footer);
 
-/* Records the error that the file ended at offset `end`, inside this record. Returns DITTO_ERR_CORRUPT, or
- * DITTO_ERR_IO if the file became shorter. `in` is "header", "data" or "footer". */
+/* Records the error that the file ends at offset `end`, inside this record, and returns DITTO_ERR_CORRUPT.
+ * `in` is "header", "data" or "footer". */
 ditto_status dti_record_fail_cut(const struct dti_tfrecord *tfrecord, struct dti_record record,
-                                 const char *in, uint64_t end, bool shorter);
+                                 const char *in, uint64_t end);
 
 /* For plain files the cursor goes from header to header, and a row is a position in the file. Compressed
  * files are read from front to back, and a row holds its record. */

@@ -50,14 +50,14 @@ static ditto_status unpack_record(struct packed_cursor *c, void *const *componen
     if (got == 0)
         return DITTO_END_OF_INPUT;
     if (got < DTI_TFRECORD_HEADER_BYTES)
-        return dti_record_fail_cut(t, record, "header", dti_gzip_offset(c->gzip), false);
+        return dti_record_fail_cut(t, record, "header", dti_gzip_offset(c->gzip));
     DTI_TRY(dti_record_check_header(t, record, header, &bytes));
     DTI_TRY(dti_gzip_read(c->gzip, component[0], (size_t)bytes, &got));
     if (got < bytes)
-        return dti_record_fail_cut(t, record, "data", dti_gzip_offset(c->gzip), false);
+        return dti_record_fail_cut(t, record, "data", dti_gzip_offset(c->gzip));
     DTI_TRY(dti_gzip_read(c->gzip, footer, DTI_TFRECORD_FOOTER_BYTES, &got));
     if (got < DTI_TFRECORD_FOOTER_BYTES)
-        return dti_record_fail_cut(t, record, "footer", dti_gzip_offset(c->gzip), false);
+        return dti_record_fail_cut(t, record, "footer", dti_gzip_offset(c->gzip));
     DTI_TRY(dti_record_check_data(t, record, component[0], (size_t)bytes, footer));
     memset((char *)component[0] + bytes, 0, t->base.component[0].bytes - (size_t)bytes);
     *(int64_t *)component[1] = (int64_t)bytes;

@@ -32,16 +32,15 @@ static ditto_status walk(struct plain_cursor *c, const char *header, size_t leng
     struct dti_window *w = &c->window;
     const struct dti_tfrecord *t = c->tfrecord;
     struct dti_record record = { w->file, c->records + 1, w->at };
-    uint64_t known = t->files.file[w->file].bytes, bytes;
+    uint64_t bytes;
     bool whole;
     if (length < DTI_TFRECORD_HEADER_BYTES)
-        return dti_record_fail_cut(t, record, "header", w->at + length, w->at + length < known);
+        return dti_record_fail_cut(t, record, "header", w->at + length);
     DTI_TRY(dti_record_check_header(t, record, header, &bytes));
     DTI_TRY(dti_window_skip(w, DTI_TFRECORD_HEADER_BYTES + bytes + DTI_TFRECORD_FOOTER_BYTES, &whole));
     if (!whole)
         return dti_record_fail_cut(
-            t, record, w->at < record.offset + DTI_TFRECORD_HEADER_BYTES + bytes ? "data" : "footer", w->at,
-            w->at < known);
+            t, record, w->at < record.offset + DTI_TFRECORD_HEADER_BYTES + bytes ? "data" : "footer", w->at);
     dti_file_row_put(row,
                      (struct dti_file_row){ record.offset, record.file, (uint32_t)bytes, record.number });
     c->records++;
@@ -61,11 +60,6 @@ static ditto_status next_plain(struct dti_cursor *cursor, struct dti_rows rows, 
             ++*got;
             continue;
         }
-        if (w->at < w->files->file[w->file].bytes)
-            return DTI_FAIL(DITTO_ERR_IO,
-                            "%s ends at offset %llu, after record %llu: it became shorter while it was read",
-                            w->files->file[w->file].name, (unsigned long long)w->at,
-                            (unsigned long long)c->records);
         dti_window_next_file(w);
         c->records = 0;
     }

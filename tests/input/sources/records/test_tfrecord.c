@@ -126,7 +126,10 @@ static void files_follow_one_another(void **state)
     free(t.bytes);
     restarts_anywhere(d);
     shards_take_turns(d);
+    assert_ok(ditto_dataset_destroy(d));
     write_bytes("2-even", "no such checksum", 16);
+    assert_ok(
+        ditto_dataset_from_tfrecord(&(ditto_files){ names, 5, 0 }, &OPTIONS(tfrecord, .max_bytes = 8), &d));
     t = nothing_taken(d);
     assert_status(ditto_dataset_reduce(d, take_row, &t, 0), DITTO_ERR_CORRUPT);
     assert_message("2-even: record 1 at offset 0");
@@ -338,7 +341,7 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
         t = nothing_taken(d);
         assert_status(ditto_dataset_reduce(d, take_row, &t, 0), DITTO_ERR_IO);
         assert_message("became shorter");
-        assert_int_equal(t.rows, left / 20);
+        assert_int_equal(t.rows, 0);
         free(t.bytes);
     }
     assert_ok(ditto_dataset_destroy(shuffled));
