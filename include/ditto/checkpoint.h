@@ -336,7 +336,8 @@ typedef struct ditto_checkpointer_options {
 /** Creates a checkpointer, and removes the temporary files of this prefix that killed processes have left.
  *
  *  @param strategy  the strategy whose variables are saved
- *  @param folder    the folder. It is created if it does not exist, but its parents are not
+ *  @param folder    the folder. It is created if it does not exist, but its parents are not. A relative name
+ *                   keeps its meaning after a chdir
  *  @param options   the options, or NULL for the defaults
  *  @param out       [out] the checkpointer
  *  @return DITTO_OK, or one of:

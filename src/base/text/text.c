@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -56,6 +57,22 @@ bool dti_read_file(const char *path, char *buffer, size_t size)
     buffer[used] = '\0';
     errno = kept_errno;
     return file >= 0 && got >= 0;
+}
+
+char *dti_absolute_name(const char *name)
+{
+    char *folder = name[0] != '/' ? getcwd(NULL, 0) : NULL;
+    size_t before = folder != NULL ? strlen(folder) + 1 : 0, bytes = strlen(name) + 1;
+    before = before + bytes <= PATH_MAX ? before : 0;
+    char *path = malloc(before + bytes);
+    if (path != NULL && before > 0) {
+        memcpy(path, folder, before - 1);
+        path[before - 1] = '/';
+    }
+    if (path != NULL)
+        memcpy(path + before, name, bytes);
+    free(folder);
+    return path;
 }
 
 /* Most numbers in data are short integers, and integers of up to 15 digits are exact in a double. Only the

@@ -5,6 +5,8 @@
 
 #include <ditto/api.h>
 
+#include "base/platform.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +42,13 @@ void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n, uint32
 /* Reads a whole small file, such as a file of procfs or cgroupfs. Returns false if the file cannot be read.
  * The text is terminated, and is cut at size - 1 bytes. errno does not change. */
 bool dti_read_file(const char *path, char *buffer, size_t size);
+
+/* Returns a malloced absolute name, which ends with `name`. An object that opens a file later keeps it,
+ * because a relative name would then be that of another file after a chdir. A descriptor of the folder would
+ * also find files in a folder that was renamed, but programs that become daemons close all descriptors. If
+ * the working folder was removed, or the name would be too long for the kernel, it is a copy of `name`.
+ * Returns NULL if there is no memory. */
+DTI_COMPANION char *dti_absolute_name(const char *name);
 
 /* Parses the number at text[0 .. length), in the form [+-] digits [. digits] [e [+-] digits], whatever locale
  * the program has set. The digits before or after the point may be missing. Returns false for other forms,

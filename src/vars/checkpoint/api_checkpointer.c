@@ -146,7 +146,7 @@ static ditto_status make_checkpointer(ditto_strategy *strategy, const char *fold
         c->process = dti_process_number();
         c->keep = options->keep != 0 ? options->keep : KEEP;
         c->background = options->background != 0;
-        c->folder = strdup(folder);
+        c->folder = dti_absolute_name(folder);
         c->prefix = strdup(prefix);
     }
     if (c == NULL || c->folder == NULL || c->prefix == NULL) {

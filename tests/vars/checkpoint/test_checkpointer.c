@@ -2,6 +2,7 @@
  * replicas and from functions of datasets. They take turns, or are refused. */
 #include "vars/checkpoint/held_saves.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -160,6 +161,38 @@ static void the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(create_folders, NULL, 3 * SECONDS), 0);
+}
+
+/* A save after a chdir goes to the folder of the checkpointer, and a relative name does not make it remove
+ * the checkpoints of another folder. */
+static int save_after_chdir(void *unused)
+{
+    struct saved s;
+    REQUIRE(chdir(own_folder) == 0);
+    REQUIRE(mkdir("there", 0700) == 0 && mkdir("there/moved", 0700) == 0);
+    REQUIRE(begin(&s, "before") == DITTO_OK);
+    REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    options.keep = 1;
+    options.prefix = "moved";
+    REQUIRE(ditto_checkpointer_create(s.strategy, "moved", &options, &s.c) == DITTO_OK);
+    REQUIRE(chdir("there") == 0);
+    REQUIRE(close(open("moved/moved-1.h5", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0);
+    REQUIRE(save(&s, 1) == DITTO_OK && save(&s, 2) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
+    REQUIRE(access("moved/moved-1.h5", F_OK) == 0 && access("moved/moved-2.h5", F_OK) != 0);
+    REQUIRE(access("../moved/moved-2.h5", F_OK) == 0 && access("../moved/moved-1.h5", F_OK) != 0);
+    REQUIRE(remove("moved/moved-1.h5") == 0 && rmdir("moved") == 0 && chdir("..") == 0);
+    REQUIRE(rmdir("there") == 0 && remove("moved/moved-2.h5") == 0 && rmdir("moved") == 0);
+    REQUIRE(ditto_variable_destroy(s.v) == DITTO_OK && ditto_strategy_destroy(s.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_relative_folder_is_that_of_the_creation(void **state)
+{
+    if (SANITIZED)
+        skip();
+    assert_int_equal(in_child(save_after_chdir, NULL, 3 * SECONDS), 0);
 }
 
 /* -- calls of a thread that has the turn -- */
@@ -444,6 +477,7 @@ int main(void)
         cmocka_unit_test(destroy_is_busy_while_another_thread_is_in_a_call),
         cmocka_unit_test(threads_that_share_a_checkpointer_take_turns),
         cmocka_unit_test(a_second_save_waits_for_the_first),
+        cmocka_unit_test(a_relative_folder_is_that_of_the_creation),
         cmocka_unit_test(the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with_a_slash),
         cmocka_unit_test(a_save_that_waits_for_the_turn_does_not_hold_up_calls_of_the_thread_that_has_it),
         cmocka_unit_test(a_checkpointer_is_destroyed_in_a_merge_function_but_not_by_a_replica),

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,24 +16,8 @@
 
 /* -- the list -- */
 
-/* Sets the absolute name of a file. `folder` is the working folder, or NULL if that has no name. */
-static ditto_status set_names(struct dti_file *file, const char *folder, const char *name)
-{
-    size_t before = folder != NULL && name[0] != '/' ? strlen(folder) + 1 : 0, bytes = strlen(name) + 1;
-    before = before + bytes <= PATH_MAX ? before : 0;
-    file->path = malloc(before + bytes);
-    if (file->path == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a file name");
-    if (before > 0) {
-        memcpy(file->path, folder, before - 1);
-        file->path[before - 1] = '/';
-    }
-    file->name = memcpy(file->path + before, name, bytes);
-    return DITTO_OK;
-}
-
 /* Adds a file to the list. Checks it and gets its size. */
-static ditto_status add(struct dti_files *files, const char *folder, const char *name)
+static ditto_status add(struct dti_files *files, const char *name)
 {
     if ((files->count & (files->count - 1)) == 0) { /* the capacity doubles */
         size_t capacity = files->count != 0 ? 2 * (size_t)files->count : 1;
@@ -44,8 +27,10 @@ static ditto_status add(struct dti_files *files, const char *folder, const char 
         files->file = grown;
     }
     struct dti_file *file = &files->file[files->count];
-    *file = (struct dti_file){ .descriptor = -1 };
-    DTI_TRY(set_names(file, folder, name));
+    *file = (struct dti_file){ .path = dti_absolute_name(name), .descriptor = -1 };
+    if (file->path == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a file name");
+    file->name = file->path + strlen(file->path) - strlen(name);
     files->count++;
     /* FIFOs, folders and devices are refused, because reading them may wait or they have no size. */
     struct stat about;
@@ -173,7 +158,7 @@ static bool close_any(void)
     return closed;
 }
 
-static ditto_status add_matches(struct dti_files *files, const char *folder, const char *pattern)
+static ditto_status add_matches(struct dti_files *files, const char *pattern)
 {
     glob_t found;
     int result;
@@ -193,7 +178,7 @@ static ditto_status add_matches(struct dti_files *files, const char *folder, con
     ditto_status status = DITTO_OK;
     uint32_t first = files->count;
     for (size_t i = 0; i < found.gl_pathc && status == DITTO_OK; i++)
-        status = add(files, folder, found.gl_pathv[i]);
+        status = add(files, found.gl_pathv[i]);
     globfree(&found);
     /* Sorted by bytes and not by the locale, because the order of rows must not depend on the user's
      * language. */
@@ -207,18 +192,13 @@ ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     *files = (struct dti_files){ 0 };
     pthread_once(&once, watch_forks);
-    char *folder = getcwd(NULL, 0); /* NULL if it was removed */
-    ditto_status status = DITTO_OK;
-    for (uint32_t i = 0; i < names->num_names && status == DITTO_OK; i++) {
-        const char *name = names->names[i];
-        if (name == NULL || name[0] == '\0')
-            status = DTI_FAIL(DITTO_ERR_INVALID, "files->names[%u] is NULL or empty", i);
-        else
-            status = names->flags & DITTO_FILES_GLOB ? add_matches(files, folder, name)
-                                                     : add(files, folder, name);
+    for (uint32_t i = 0; i < names->num_names; i++) {
+        if (names->names[i] == NULL || names->names[i][0] == '\0')
+            return DTI_FAIL(DITTO_ERR_INVALID, "files->names[%u] is NULL or empty", i);
+        DTI_TRY(names->flags & DITTO_FILES_GLOB ? add_matches(files, names->names[i])
+                                                : add(files, names->names[i]));
     }
-    free(folder);
-    return status;
+    return DITTO_OK;
 }
 
 void dti_files_free(struct dti_files *files)

@@ -16,11 +16,7 @@ struct dti_file {
     /* The name that the program has given. It is the end of `path`. */
     const char *name;
 
-    /* The absolute name. With a relative one, another file would be opened after a chdir. A descriptor of the
-     * folder would also find files in a folder that was renamed, but programs that become daemons close all
-     * descriptors. The name is relative if the working folder was removed, or if the whole would be too long
-     * for the kernel. */
-    char *path;
+    char *path; /* dti_absolute_name */
 
     /* What the file was when the list was made. Each read compares this. The number of the device is left
      * out, because it changes when an automounter mounts a file system again. */
