@@ -176,7 +176,7 @@ typedef struct ditto_node {
  *      - xml_path and synthetic are both set, or `synthetic` or `cpus` has a wrong format.
  *      - This machine is wanted, but environment variables of hwloc describe another one.
  *  @retval DITTO_ERR_NOT_FOUND    there is no file at xml_path that this process may read
- *  @retval DITTO_ERR_CORRUPT      the file is not an hwloc topology
+ *  @retval DITTO_ERR_CORRUPT      the file is not an hwloc topology, or one of a newer major version of hwloc
  *  @retval DITTO_ERR_UNSUPPORTED  a usable PU has a number above 8191, there are more than 1024 NUMA nodes,
  *                                 or options of a newer version have a field set that this version does not
  *                                 know

@@ -1,6 +1,7 @@
 /* src/replicas/machine/topology.c - reads the machine with hwloc. */
 #include "replicas/machine/topology.h"
 #include "base/errors/status.h"
+#include "base/text/text.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
 #include "replicas/machine/part.h"
@@ -324,6 +325,22 @@ static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_option
     return options->cpus != NULL ? keep_named(usable, options->cpus) : DITTO_OK;
 }
 
+/* Says why hwloc has refused a file. lstopo of hwloc 3 writes files that hwloc 2 does not read. */
+static ditto_status refuse_xml(const char *path)
+{
+    static const char begin[] = "<topology version=\"";
+    unsigned own = hwloc_get_api_version() >> 16;
+    char text[1024];
+    const char *version = dti_read_file(path, text, sizeof text) ? strstr(text, begin) : NULL;
+    unsigned long found = version != NULL ? strtoul(version + sizeof begin - 1, NULL, 10) : 0;
+    if (found > own)
+        return DTI_FAIL(DITTO_ERR_CORRUPT,
+                        "%s is a topology of hwloc %lu, and this library reads with hwloc %u: write it with "
+                        "`lstopo --export-xml-flags v%u file.xml`",
+                        path, found, own, own);
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is not an hwloc topology: make one with `lstopo file.xml`", path);
+}
+
 static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *options,
                          const struct dti_mask *allowed, ditto_topology *topology)
 {
@@ -336,8 +353,7 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
         if (access(options->xml_path, R_OK) != 0)
             return DTI_FAIL_ERRNO(DITTO_ERR_NOT_FOUND, errno, "topology file %s", options->xml_path);
         if (hwloc_topology_set_xml(hw, options->xml_path) != 0)
-            return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is not an hwloc topology: make one with `lstopo file.xml`",
-                            options->xml_path);
+            return refuse_xml(options->xml_path);
     }
     if (options->synthetic != NULL && hwloc_topology_set_synthetic(hw, options->synthetic) != 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
@@ -348,10 +364,13 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
         DTI_TRY(dti_affinity_get(&own_affinity));
     /* hwloc reads the whole machine, so that indices and nodes do not depend on what the process may use. */
     hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-    if (hwloc_topology_load(hw) != 0)
-        return topology->live ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
-                              : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
-                                         options->xml_path != NULL ? options->xml_path : options->synthetic);
+    if (hwloc_topology_load(hw) != 0) {
+        if (options->xml_path != NULL)
+            return refuse_xml(options->xml_path);
+        if (options->synthetic != NULL)
+            return DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine", options->synthetic);
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine");
+    }
     if (topology->live && !hwloc_topology_is_thissystem(hw))
         return DTI_FAIL(
             DITTO_ERR_INVALID,

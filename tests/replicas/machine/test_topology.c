@@ -329,12 +329,20 @@ static void malformed_machines_are_refused(void **state)
     options.synthetic = NULL;
     options.xml_path = rubbish;
     assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_CORRUPT);
+    assert_message("is not an hwloc topology");
+    forget_file(rubbish);
+    rubbish = temporary_file("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                             "<!DOCTYPE topology SYSTEM \"hwloc9.dtd\">\n<topology version=\"9.0\">\n"
+                             "<object type=\"Machine\"/>\n</topology>\n");
+    options.xml_path = rubbish;
+    assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_CORRUPT);
+    assert_message("is a topology of hwloc 9, and this library reads with hwloc ");
+    assert_message("lstopo --export-xml-flags v");
     options.xml_path = "/nowhere/machine.xml";
     assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_NOT_FOUND);
     options.synthetic = "pu:1";
     assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_INVALID);
-    remove(rubbish);
-    free(rubbish);
+    forget_file(rubbish);
 }
 
 static void an_empty_cpuset_is_refused(void **state)

@@ -294,10 +294,12 @@ static ditto_status read_bytes(struct dti_files *files, uint32_t file, uint64_t 
             break;
         *got += more > 0 ? (size_t)more : 0;
     }
-    ditto_status status = more < 0
-                              ? DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s: reading at offset %llu",
-                                               files->file[file].name, (unsigned long long)(offset + *got))
-                              : check_unchanged(&files->file[file], descriptor, what, number);
+    ditto_status status = DITTO_OK;
+    if (more < 0)
+        status = DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s: reading at offset %llu", files->file[file].name,
+                                (unsigned long long)(offset + *got));
+    else
+        status = check_unchanged(&files->file[file], descriptor, what, number);
     give_back(&files->file[file]);
     return status;
 }
