@@ -1254,6 +1254,12 @@ class strategy_view
     template <class F>
     outcome<iterator> iterate_from_function(F &&function, const ditto_input_options *options = nullptr) const;
 
+    // Ends the present run, from another thread.
+    outcome<void> interrupt() const
+    {
+        return detail::done(ditto_strategy_interrupt(strategy_));
+    }
+
     // What ditto_strategy_describe writes.
     outcome<std::string> describe() const
     {

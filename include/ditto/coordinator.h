@@ -196,6 +196,7 @@ typedef struct ditto_schedule_options {
  *  @retval DITTO_ERR_RANGE      options->argument has more bytes than size_t can count
  *  @retval DITTO_ERR_CONTEXT    an argument is of another strategy; called in a scheduled function
  *  @retval DITTO_ERR_TIMED_OUT  the queue was full for the whole timeout_ms of the strategy
+ *  @retval DITTO_ERR_CANCELLED  ditto_coordinator_interrupt was called while the queue was full
  *  @retval DITTO_ERR_POISONED   all workers are retired
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the arguments or the result
  *  @par Ownership
@@ -222,6 +223,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_schedule(ditto_coordina
  *          a function that failed before; or one of:
  *  @retval DITTO_ERR_TIMED_OUT  no function ended for the whole timeout_ms of the strategy, and the queue is
  *                               not empty or a worker still executes one. The message names it
+ *  @retval DITTO_ERR_CANCELLED  ditto_coordinator_interrupt was called
  *  @retval DITTO_ERR_POISONED   all workers are retired. Functions that are left in the queue are cancelled
  *  @par Cost
  *  Reads a counter of each worker, and waits. */
@@ -237,6 +239,20 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_join(ditto_coordinator 
  *  @par Cost
  *  Reads a counter of each worker. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_done(ditto_coordinator *coordinator, int *done);
+
+/** Ends the calls of other threads that wait for functions of a coordinator: ditto_coordinator_join,
+ *  ditto_coordinator_schedule with a full queue, and ditto_remote_fetch. They return DITTO_ERR_CANCELLED. The
+ *  functions are not changed, and may be waited for again.
+ *
+ *  @param coordinator  the coordinator, which must not be destroyed meanwhile
+ *  @retval DITTO_OK           no call waits any more
+ *  @retval DITTO_ERR_INVALID  coordinator is NULL
+ *  @retval DITTO_ERR_FORKED   this is a child process after fork
+ *  @par Thread safety
+ *  Any thread may call it, in any context. A signal handler may not.
+ *  @par Cost
+ *  Wakes the threads that sleep. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_interrupt(ditto_coordinator *coordinator);
 
 /** @name Results
  *
@@ -257,7 +273,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_done(ditto_coordinator 
  *          error of the function; or one of:
  *  @retval DITTO_ERR_CANCELLED  the function was cancelled before it began (ditto_remote_cancel, the failure
  *                               of another function, or the end of the coordinator). It had no effects.
- *                               Schedule it again if it is still needed
+ *                               Schedule it again if it is still needed. Or, with a message that says so,
+ *                               ditto_coordinator_interrupt was called
  *  @retval DITTO_ERR_TIMED_OUT  no function ended for the whole timeout_ms of the strategy; or this one was
  *                               begun max_attempts times, and each time took longer than run_timeout_ms
  *  @retval DITTO_ERR_CONTEXT    called in a scheduled function; the strategy was destroyed

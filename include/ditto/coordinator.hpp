@@ -181,6 +181,11 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
     {
         return ditto::call(ditto_coordinator_join, get());
     }
+    // Ends the calls of other threads that wait for functions.
+    outcome<void> interrupt() const
+    {
+        return detail::done(ditto_coordinator_interrupt(get()));
+    }
     outcome<bool> is_done() const
     {
         int done = 0;

@@ -41,7 +41,7 @@ DITTO_BEGIN
     X(DITTO_ERR_SYSTEM, -17, "the operating system refused")                                 \
     X(DITTO_ERR_USER, -18, "the caller's own function failed")                               \
     X(DITTO_ERR_LOST, -19, "a host of the cluster is gone")                                  \
-    X(DITTO_ERR_CANCELLED, -20, "cancelled before it began")
+    X(DITTO_ERR_CANCELLED, -20, "cancelled")
 
 /** What a call returns. The members are those of DITTO_STATUS_LIST. */
 typedef enum ditto_status {

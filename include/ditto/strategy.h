@@ -390,6 +390,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
  *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas that the message names had not
  *                               returned. If another replica failed before that, its error is returned
  *                               instead. The message says whether the strategy is poisoned now
+ *  @retval DITTO_ERR_CANCELLED  ditto_strategy_interrupt was called. The message says whether the strategy is
+ *                               poisoned now
  *  @retval DITTO_ERR_INVALID    function is NULL; a function returned without waiting for all its pending
  *                               operations (ditto/pending.h)
  *  @retval DITTO_ERR_SYSTEM     a sandbox does not let the calling thread be pinned, or its PUs be read. If
@@ -405,6 +407,25 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
  *  thread. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
                                                           void *user);
+
+/** Ends the run that a strategy executes, from another thread, for example when the user has pressed Ctrl-C.
+ *
+ *  The run returns DITTO_ERR_CANCELLED, if it has not failed before. Replicas that wait in the library are
+ *  woken, and get DITTO_ERR_PEER_STOPPED. All others have half a second to return. Then the run returns
+ *  without them, and the strategy is poisoned. The caller of the run cannot leave it before its own function,
+ *  if it works as replica 0. Other hosts of a cluster fail as they do when a replica fails.
+ *
+ *  @param strategy  the strategy, which must not be destroyed meanwhile
+ *  @retval DITTO_OK               the run is told to end; or no run of the program was executed, and nothing
+ *                                 was done
+ *  @retval DITTO_ERR_UNSUPPORTED  it has workers: use ditto_coordinator_interrupt
+ *  @retval DITTO_ERR_INVALID      strategy is NULL
+ *  @retval DITTO_ERR_FORKED       this is a child process after fork
+ *  @par Thread safety
+ *  Any thread may call it, in any context. A signal handler may not.
+ *  @par Cost
+ *  Wakes the threads that sleep. It does not wait for the end of the run. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_interrupt(ditto_strategy *strategy);
 
 /** Makes a strategy current on this thread. A scope may be entered again. It must be left as often.
  *

@@ -116,6 +116,18 @@ ditto_status ditto_coordinator_done(ditto_coordinator *coordinator, int *done)
     return DITTO_OK;
 }
 
+ditto_status ditto_coordinator_interrupt(ditto_coordinator *coordinator)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(coordinator, "coordinator"));
+    if (dti_process_differs(coordinator->process))
+        return dti_fail_forked();
+    /* relaxed: it guards no other data, and the signal has a fence */
+    atomic_fetch_add_explicit(&coordinator->interrupts, 1, memory_order_relaxed);
+    dti_signal_callers(coordinator);
+    return DITTO_OK;
+}
+
 /* -- results -- */
 
 /* Waits for a result that is not final. It is final when the coordinator has been destroyed, except that of a

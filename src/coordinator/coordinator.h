@@ -147,6 +147,7 @@ struct ditto_coordinator {
     struct dti_wait_queue callers;
     struct dti_wait_policy caller_policy[DTI_CALLERS];
     _Atomic uint32_t callers_used; /* a bit for each waiter that a call uses */
+    _Atomic uint32_t interrupts;   /* calls of ditto_coordinator_interrupt; a call that sees a new one ends */
 };
 
 /* -- coordinator.c -- */

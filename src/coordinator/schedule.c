@@ -45,7 +45,13 @@ struct awaited {
     struct ditto_coordinator *coordinator;
     dti_condition *condition;
     void *argument;
+    uint32_t interrupts; /* those before the call */
 };
+
+static uint32_t interrupts(const struct ditto_coordinator *c)
+{
+    return atomic_load_explicit(&c->interrupts, memory_order_relaxed);
+}
 
 /* True if no worker is left and functions are. */
 static bool is_stranded(const struct ditto_coordinator *c)
@@ -56,7 +62,8 @@ static bool is_stranded(const struct ditto_coordinator *c)
 static bool must_act(void *argument)
 {
     const struct awaited *a = argument;
-    return a->condition(a->argument) || is_stranded(a->coordinator);
+    return a->condition(a->argument) || is_stranded(a->coordinator) ||
+           interrupts(a->coordinator) != a->interrupts;
 }
 
 /* Retires workers whose functions are late, and if all are retired, cancels what is left. */
@@ -65,31 +72,6 @@ static void look(struct ditto_coordinator *c)
     dti_retire_late(c);
     if (is_stranded(c))
         dti_cancel_queued(c);
-}
-
-/* Waits until the condition holds. Returns false if no function has ended for timeout_ms. */
-static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void *argument)
-{
-    uint32_t waiter = take_waiter(c);
-    struct awaited awaited = { c, condition, argument };
-    struct dti_deadline whole = { .timeout_ms = c->timeout_ms };
-    uint64_t finished = dti_finished(c), limit = dti_deadline_at(&whole);
-    bool holds = false, in_time = true;
-    while (!holds && in_time) {
-        uint64_t next = dti_next_limit(c);
-        (void)wait_until(c, waiter, next < limit ? next : limit, must_act, &awaited);
-        look(c);
-        holds = condition(argument);
-        if (dti_finished(c) != finished) {
-            finished = dti_finished(c);
-            whole.at_ns = 0;
-            limit = dti_deadline_at(&whole);
-        }
-        in_time = dti_lived_ns() < limit;
-    }
-    if (waiter != DTI_CALLERS)
-        atomic_fetch_and_explicit(&c->callers_used, ~(1u << waiter), memory_order_acq_rel);
-    return holds;
 }
 
 static ditto_status fail_late(const struct ditto_coordinator *c, const char *what)
@@ -104,6 +86,37 @@ static ditto_status fail_late(const struct ditto_coordinator *c, const char *wha
         "%s: no function has ended for %u ms (timeout_ms): %s; if functions may take this long, set "
         "timeout_ms of the strategy to more, or to DITTO_FOREVER",
         what, c->timeout_ms, buffer);
+}
+
+/* Waits until the condition holds. Returns TIMED_OUT if no function has ended for timeout_ms, and CANCELLED
+ * if the wait was interrupted; `what` begins the message. */
+static ditto_status wait_for(struct ditto_coordinator *c, const char *what, dti_condition *condition,
+                             void *argument)
+{
+    uint32_t waiter = take_waiter(c);
+    struct awaited awaited = { c, condition, argument, interrupts(c) };
+    struct dti_deadline whole = { .timeout_ms = c->timeout_ms };
+    uint64_t finished = dti_finished(c), limit = dti_deadline_at(&whole);
+    bool holds = false, in_time = true, interrupted = false;
+    while (!holds && in_time && !interrupted) {
+        uint64_t next = dti_next_limit(c);
+        (void)wait_until(c, waiter, next < limit ? next : limit, must_act, &awaited);
+        look(c);
+        holds = condition(argument);
+        if (dti_finished(c) != finished) {
+            finished = dti_finished(c);
+            whole.at_ns = 0;
+            limit = dti_deadline_at(&whole);
+        }
+        in_time = dti_lived_ns() < limit;
+        interrupted = interrupts(c) != awaited.interrupts;
+    }
+    if (waiter != DTI_CALLERS)
+        atomic_fetch_and_explicit(&c->callers_used, ~(1u << waiter), memory_order_acq_rel);
+    if (holds)
+        return DITTO_OK;
+    return interrupted ? DTI_FAIL(DITTO_ERR_CANCELLED, "%s: interrupted (ditto_coordinator_interrupt)", what)
+                       : fail_late(c, what);
 }
 
 static ditto_status fail_retired(const struct ditto_coordinator *c)
@@ -130,8 +143,8 @@ static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
         look(c);
         if (!dti_all_finished(c))
             return DITTO_PENDING;
-    } else if (!wait_for(c, have_all_finished, c))
-        return fail_late(c, "after a function has failed");
+    } else
+        DTI_TRY(wait_for(c, "after a function has failed", have_all_finished, c));
     pthread_mutex_lock(&c->lock);
     uint64_t failures = atomic_load_explicit(&c->failures, memory_order_relaxed);
     uint64_t cancelled = atomic_load_explicit(&c->cancelled, memory_order_relaxed) - c->cancelled_before;
@@ -247,8 +260,8 @@ static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled
     while (!dti_function_queue_push(&c->queue, item, &ticket)) {
         if (no_wait)
             look(c);
-        else if (!wait_for(c, is_not_full, c))
-            return fail_late(c, "the queue is full");
+        else
+            DTI_TRY(wait_for(c, "the queue is full", is_not_full, c));
         DTI_TRY(tell_failure(c, false, no_wait));
         if (dti_all_retired(c))
             return fail_retired(c);
@@ -296,8 +309,7 @@ ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const d
 
 ditto_status dti_join(struct ditto_coordinator *c)
 {
-    if (!wait_for(c, have_all_finished, c))
-        return fail_late(c, dti_has_failed(c) ? "after a function has failed" : "waiting for all functions");
+    DTI_TRY(wait_for(c, "waiting for all functions", have_all_finished, c));
     ditto_status status = tell_failure(c, true, false);
     if (status == DITTO_OK && dti_all_retired(c))
         status = fail_retired(c);
@@ -329,5 +341,5 @@ static bool is_final(void *argument)
 
 ditto_status dti_wait_for_remote(struct ditto_coordinator *c, const struct ditto_remote *remote)
 {
-    return wait_for(c, is_final, (void *)(uintptr_t)remote) ? DITTO_OK : fail_late(c, "waiting for a result");
+    return wait_for(c, "waiting for a result", is_final, (void *)(uintptr_t)remote);
 }

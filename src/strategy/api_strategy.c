@@ -2,6 +2,7 @@
  * of include/ditto/tuning.h. They check their arguments and context. */
 #include "replicas/placement/placement.h"
 #include "replicas/team/servers.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/turn.h"
 #include "strategy/strategy.h"
 #include "sync/hosts/hosts.h"
@@ -48,6 +49,23 @@ ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn funct
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: give the function that every replica calls");
     return dti_strategy_run(strategy, function, user);
+}
+
+ditto_status ditto_strategy_interrupt(ditto_strategy *strategy)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    struct dti_team *team = dti_team_of(strategy);
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    if (strategy->workers != NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a strategy of kind DITTO_PARAMETER_SERVER executes no runs: "
+                                               "use ditto_coordinator_interrupt");
+    ditto_error kept = *dti_error_get();
+    DTI_FAIL(DITTO_ERR_CANCELLED, "the run was interrupted (ditto_strategy_interrupt)");
+    dti_team_interrupt(team);
+    dti_error_set(&kept);
+    return DITTO_OK;
 }
 
 ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy)

@@ -37,6 +37,8 @@ __attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Un
     const char *function = (const char *)_Unwind_GetLanguageSpecificData(context);
     (void)version, (void)class, (void)exception;
     if ((actions & _UA_FORCE_UNWIND) != 0) {
+        while (dti_function_is_given_up())
+            pause();
         say(function, "pthread_exit or pthread_cancel",
             "return from it instead; the process ends, because others would wait for this thread for ever");
         abort();

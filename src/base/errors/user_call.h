@@ -8,6 +8,10 @@
  * exists for the program's handler and for a debugger. If pthread_exit or pthread_cancel unwinds the stack,
  * the personality routine calls abort.
  *
+ * There is one exception. Nobody waits for a function whose run was given up (run_timeout_ms passed, or
+ * ditto_strategy_interrupt was called). If such a thread is unwound by pthread_exit, it sleeps until the
+ * process ends. An interpreter of Python that ends does this to its threads.
+ *
  * The frame is marked only in the unwind tables. Its personality routine is the library's, and its
  * language-specific data is the text that names the function. A call that returns pays nothing for the
  * mark. */
@@ -17,6 +21,10 @@
 #include "base/errors/status.h"
 
 #include <stdbool.h>
+
+/* Returns true if the run of the function that this thread executes was given up. In
+ * src/replicas/team/stopping.c. */
+bool dti_function_is_given_up(void);
 
 /* An attribute of the library's function that calls the user's function. It prevents that this function is
  * inlined, so that its frame, and therefore the mark, belongs to nothing but this call. */

@@ -17,6 +17,9 @@
 uint32_t dti_grace_least_ms = 250;
 #define GRACE_MOST_MS 1000u
 
+/* After dti_team_interrupt replicas have this time. A user who has pressed Ctrl-C waits for it. */
+#define INTERRUPT_GRACE_MS 500u
+
 /* -- the run of one replica -- */
 
 static void set_wait_policy(struct dti_replica *r)
@@ -153,6 +156,7 @@ struct run {
     uint64_t number;
     bool waits; /* the poster is not replica 0 */
     bool inner; /* posted in a pause inside another run */
+    bool of_user;
     struct dti_deadline deadline;
 };
 
@@ -160,39 +164,53 @@ struct run_wait {
     const struct dti_replica *replica;
     uint64_t number;
     const struct dti_team *works; /* the team whose poster works while it waits, or NULL */
+    bool may_end_early;           /* the wait ends if the run is interrupted */
+    bool is_done;                 /* the replica has finished the job, or will never execute it */
 };
 static void work_while_waiting(const struct run_wait *w)
 {
     if (w->works != NULL)
         w->works->poster_work(w->works->poster_argument);
 }
+/* acquire: pairs with the release in dti_team_interrupt */
+static bool is_interrupted(const struct dti_team *team)
+{
+    return atomic_load_explicit(&team->is_interrupted, memory_order_acquire);
+}
+static bool ends(struct run_wait *w, bool is_done)
+{
+    w->is_done = is_done;
+    return is_done || (w->may_end_early && is_interrupted(w->replica->team));
+}
 /* Returns true also for a replica that will never execute the job, because it has returned from the outermost
  * run. */
 static bool is_done_or_returned(void *argument)
 {
-    const struct run_wait *w = argument;
+    struct run_wait *w = argument;
     work_while_waiting(w);
     uint64_t done = atomic_load_explicit(&w->replica->done, memory_order_acquire); /* D1 */
-    return done == w->number || done == w->replica->team->outermost;
+    return ends(w, done == w->number || done == w->replica->team->outermost);
 }
 static bool is_done(void *argument)
 {
     struct run_wait *w = argument;
     work_while_waiting(w);
-    return atomic_load_explicit(&w->replica->done, memory_order_acquire) == w->number; /* D1 */
+    return ends(w, atomic_load_explicit(&w->replica->done, memory_order_acquire) == w->number); /* D1 */
 }
 
 /* Waits until all replicas have finished the run, or will never execute it. Returns false if the deadline has
- * passed first. */
-static bool join(struct dti_team *team, const struct run *run, struct dti_deadline *deadline)
+ * passed first, or the run was interrupted and may end early. */
+static bool join(struct dti_team *team, const struct run *run, struct dti_deadline *deadline,
+                 bool may_end_early)
 {
     struct dti_wait_policy asleep = { 0 };
     for (uint32_t i = run->waits ? 0 : 1; i < team->n; i++) {
         struct run_wait w = { &team->replica[i], run->number,
-                              run->waits && team->poster_work != NULL ? team : NULL };
+                              run->waits && team->poster_work != NULL ? team : NULL, may_end_early, false };
         if (!dti_wait(&team->wait_queue, run->waits ? team->n : 0, i,
                       run->waits ? &asleep : &team->replica[0].wait_policy, deadline,
-                      run->inner ? is_done_or_returned : is_done, &w))
+                      run->inner ? is_done_or_returned : is_done, &w) ||
+            !w.is_done)
             return false;
     }
     return true;
@@ -204,7 +222,7 @@ void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *b
     bool missing[DITTO_MAX_REPLICAS];
     buffer[0] = '\0';
     for (uint32_t i = 0; i < team->n; i++) {
-        struct run_wait w = { &team->replica[i], number, NULL };
+        struct run_wait w = { &team->replica[i], number, NULL, false, false };
         missing[i] = !(i == 0 && !team->options.caller_waits) && !is_done(&w);
     }
     dti_text_add_set(&text, missing, team->n, team->first);
@@ -218,18 +236,22 @@ static uint32_t grace_ms(const struct dti_team *team)
                                         : quarter;
 }
 
-/* The time limit of the run has passed. Replicas that wait in the library are stopped. If other replicas do
- * not return, they are given up on, and the team is poisoned. */
+/* The time limit of the run has passed, or the run was interrupted. Replicas that wait in the library are
+ * stopped. If other replicas do not return, they are given up on, and the team is poisoned. */
 static void give_up(struct dti_team *team, const struct run *run)
 {
     char missing[256];
+    if (is_interrupted(team)) { /* dti_team_interrupt has stopped them */
+        if (!join(team, run, &(struct dti_deadline){ .timeout_ms = INTERRUPT_GRACE_MS }, false))
+            dti_team_poison(team);
+        return;
+    }
     dti_team_list_missing(team, run->number, missing, sizeof missing);
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and these replicas had not returned: %s",
              team->options.run_timeout_ms, missing);
     dti_team_expire(team);
-    if (!join(team, run, &(struct dti_deadline){ .timeout_ms = grace_ms(team) }))
-        /* relaxed: a hint, which orders no other data */
-        atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
+    if (!join(team, run, &(struct dti_deadline){ .timeout_ms = grace_ms(team) }, false))
+        dti_team_poison(team);
 }
 
 /* Writes the error of the run into the caller's record. The stop record itself stays as it was published. */
@@ -301,8 +323,10 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
      * for. */
     if (dti_replica_is_forked(team->replica))
         return dti_fail_forked();
-    if (!join(team, run, &run->deadline))
+    if (!join(team, run, &run->deadline, run->of_user))
         give_up(team, run);
+    if (run->of_user && !run->inner)
+        dti_team_end_interrupts(team);
     if (dti_stopped(&team->stop)) /* also true if the run was given up */
         return record_run_error(team, run);
     for (uint32_t i = 0; i < team->n; i++)
@@ -318,7 +342,7 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
 static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
     uint64_t outer = dti_team_run_number(team);
-    if (run->deadline.timeout_ms != DITTO_FOREVER)
+    if (run->of_user)
         run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
     open_pauses(team);
     number_run(team, run->number);
@@ -334,7 +358,10 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     struct run run = { .number = dti_team_next_number(team),
                        .waits = team->options.caller_waits && team->pauses == 0,
                        .inner = team->pauses != 0,
+                       .of_user = timeout_ms == DTI_RUN_OF_USER,
                        .deadline = { .timeout_ms = timeout_ms } };
+    if (run.of_user)
+        run.deadline.timeout_ms = team->options.run_timeout_ms;
     dti_team_set_job(team, job, argument);
     if (run.inner)
         return run_inside(team, &run);
@@ -344,6 +371,9 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     number_run(team, run.number);
     team->outermost = run.number;
     team->run_deadline_ns = dti_deadline_at(&run.deadline);
+    /* relaxed: orders no other data */
+    if (run.of_user)
+        atomic_store_explicit(&team->interruptible, run.number, memory_order_relaxed);
     dti_team_post(team, run.number);
     return finish_run(team, &run);
 }

@@ -35,7 +35,9 @@ void dti_pause_end(struct dti_replica *self)
     if (team->poisoned) {
         /* A run inside this pause was given up. A replica may be about to read the job of that run, so the
          * job is not changed. The outer run is stopped. The other replicas leave it when they have finished
-         * the jobs that they have begun, as if the pause had been declined. */
+         * the jobs that they have begun, as if the pause had been declined. This replica has executed its
+         * part of each job that it has posted, and must not take one for its next. */
+        self->seen = dti_team_next_number(team) - 1;
         atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release); /* E0 */
         dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team->n));
         return;

@@ -1,7 +1,10 @@
 /* src/replicas/team/stopping.c - runs that end with an error. See stopping.h. */
 #include "replicas/team/stopping.h"
+#include "base/errors/user_call.h"
 #include "replicas/team/team_state.h"
 #include "replicas/team/turn.h"
+
+#include <sched.h>
 
 bool dti_team_is_stopped(const struct dti_team *team)
 {
@@ -80,6 +83,41 @@ void dti_team_stop_all(struct dti_team *team)
 {
     (void)dti_stop_expire(&team->stop, dti_error_get(), DTI_FROM_OUTSIDE);
     dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+}
+
+void dti_team_interrupt(struct dti_team *team)
+{
+    /* I0. relaxed: the fence orders it. */
+    atomic_fetch_add_explicit(&team->interrupts, 1, memory_order_relaxed);
+    dti_fence_heavy();
+    uint64_t run = atomic_load_explicit(&team->interruptible, memory_order_relaxed); /* I1 */
+    if (run != DTI_GO_NONE) {
+        bool first = dti_stop_expire(&team->stop, dti_error_get(), run);
+        /* release: pairs with the acquire of the poster (ends_early in jobs.c) */
+        atomic_store_explicit(&team->is_interrupted, true, memory_order_release);
+        dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+        if (first)
+            report_stop(team);
+    }
+    atomic_fetch_sub_explicit(&team->interrupts, 1, memory_order_release); /* K0 */
+}
+
+void dti_team_end_interrupts(struct dti_team *team)
+{
+    /* J0. relaxed: the fence orders it. */
+    atomic_store_explicit(&team->interruptible, DTI_GO_NONE, memory_order_relaxed);
+    dti_fence_light();
+    while (atomic_load_explicit(&team->interrupts, memory_order_acquire) != 0) /* J1, K1 */
+        sched_yield();
+    if (atomic_load_explicit(&team->is_interrupted, memory_order_relaxed))
+        atomic_store_explicit(&team->is_interrupted, false, memory_order_relaxed);
+}
+
+bool dti_function_is_given_up(void)
+{
+    const struct dti_team *team = dti_frame_top != NULL ? dti_frame_top->team : NULL;
+    return team != NULL &&
+           (dti_team_is_poisoned(team) || atomic_load_explicit(&team->is_interrupted, memory_order_relaxed));
 }
 
 bool dti_team_stop_is_own(const struct dti_team *team)

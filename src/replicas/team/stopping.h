@@ -18,6 +18,22 @@ bool dti_team_stop_is_own(const struct dti_team *team);
 /* Ends all runs with the error record of the calling thread, because run_timeout_ms has passed. The first
  * error counts. The poster of an inner run cannot clear the stop. Wakes every sleeper. */
 void dti_team_expire(struct dti_team *team);
+/* Ends the present run of the user, if there is one, with the error record of the calling thread. Its poster
+ * then gives up on replicas that do not return in time (jobs.c), and the run ends on all levels. A run that
+ * is not one of the user, or that has ended, must never see the stop, so the poster and this thread agree:
+ *
+ * Edges       I0 -> I1  This thread counts itself in `interrupts` (I0), executes a heavy fence, and reads
+ *                       which run may be ended (I1).
+ *             J0 -> J1  The poster says that none may (J0), executes a light fence, and reads the count (J1).
+ *             K0 -> K1  This thread has set the stop before it takes its count back (K0). The poster that
+ *                       reads 0 (K1) sees the stop.
+ * Therefore   Either I1 sees J0, and this thread does nothing, or J1 sees I0, and the poster waits until K0
+ *             before it looks whether the run was stopped.
+ * Progress    The poster waits while another thread copies an error record and wakes sleepers.
+ * Model       tests/model/interrupt.pml */
+void dti_team_interrupt(struct dti_team *team);
+/* The poster: no thread ends the outermost run from here on. Waits for those that do it now. */
+void dti_team_end_interrupts(struct dti_team *team);
 /* Returns PEER_STOPPED with the first error in its message, and the replica that failed if there is one. If
  * the first error was DIVERGED it returns DIVERGED, because that error concerns all replicas. In a child
  * process it returns FORKED. */

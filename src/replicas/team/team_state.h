@@ -58,6 +58,10 @@ struct dti_team {
     /* Set by a poster that gives up on a replica. It is read under `lock`, or relaxed as a hint. */
     _Atomic bool poisoned;
 
+    /* See dti_team_interrupt: the number of its calls at present, and whether one has ended the run. */
+    _Atomic uint32_t interrupts;
+    _Atomic bool is_interrupted;
+
     /* The number of the last run that was not inside another run. Protected by `lock`. */
     uint64_t outermost;
 
@@ -110,6 +114,10 @@ struct dti_team {
 
     /* The number of the run that ended last. It is written by the threads that write `pauses`. */
     uint64_t ended;
+
+    /* The number of the outermost run if dti_team_interrupt may end it, or DTI_GO_NONE. The poster writes
+     * it. */
+    _Atomic uint64_t interruptible;
 
     /* pause[k] is an enum dti_pause_state, and belongs to the run that is inside k pauses. */
     _Atomic uint32_t pause[DTI_PAUSES];
