@@ -26,7 +26,10 @@ import contextlib
 import ctypes
 import itertools
 import os
+import signal
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
@@ -185,8 +188,12 @@ class _Object:
     def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.destroy()
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            self.destroy()
+        except Error:
+            if kind is None:  # otherwise the exception that is on its way says more
+                raise
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None and lib is not None:
@@ -261,19 +268,72 @@ _merge = _c.MERGE_FUNCTION(_call_merge)
 _through = _c.THROUGH_FUNCTION(_call_through)
 
 
+class _CtrlC:
+    """Surrounds a call in which the main thread may wait in C. Python handles a signal there when the call has
+    returned, and until then only writes a byte, which a thread of this class reads. It ends the call with
+    `interrupt` if the main thread waits in ditto. If the main thread is in other code, that code gets the
+    KeyboardInterrupt. Programs with a handler of SIGINT of their own have what they want."""
+    lock = threading.Lock()
+    interrupt: ClassVar[Callable[[], object] | None] = None
+    # The two ends of a pipe, and the process that has made it.
+    pipe: ClassVar[tuple[int, int, int]] = (-1, -1, -1)
+
+    def __init__(self, interrupt: Callable[[], object]) -> None:
+        self.wanted, self.fd = interrupt, -1
+
+    def __enter__(self) -> None:
+        if (threading.current_thread() is not threading.main_thread() or _CtrlC.interrupt is not None
+                or signal.getsignal(signal.SIGINT) is not signal.default_int_handler):
+            return
+        if self.pipe[2] != os.getpid():
+            ends = os.pipe()
+            os.set_blocking(ends[1], False)
+            _CtrlC.pipe = (*ends, os.getpid())
+            threading.Thread(target=self.listen, args=ends[:1], daemon=True).start()
+        self.fd = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
+        if self.fd != -1:  # it belongs to another part of the program
+            signal.set_wakeup_fd(self.fd)
+            self.fd = -1
+            return
+        self.fd, _CtrlC.interrupt = self.pipe[1], self.wanted
+
+    def __exit__(self, *_: object) -> None:
+        if self.fd != -1:
+            with self.lock:
+                _CtrlC.interrupt = None
+            signal.set_wakeup_fd(-1)
+
+    @classmethod
+    def listen(cls, fd: int) -> None:
+        """The thread that reads which signals have come."""
+        while True:
+            if signal.SIGINT not in os.read(fd, 4096):
+                continue
+            time.sleep(0.01)  # in which the main thread can handle the signal itself
+            with cls.lock:
+                frame = sys._current_frames().get(threading.main_thread().ident or 0)
+                if cls.interrupt is not None and frame and frame.f_globals.get("__name__") == __name__:
+                    cls.interrupt()
+
+
 class _Run:
     """A call of Strategy.run: the function, what it returned, and the first exception."""
 
-    def __init__(self, function: Callable[[Replica], object], n: int) -> None:
-        self.function = function
+    def __init__(self, function: Callable[[Replica], object], n: int,
+                 interrupt: Callable[[], object] = lambda: None) -> None:
+        self.function, self.interrupt = function, interrupt
         self.results: list[Any] = [None] * n
         self.first: BaseException | None = None
         self.left: list[Pending] = []
         self.lock = threading.Lock()
+        self.inside = 0  # replicas that are in the function
+        self.has_ended = False
 
     def on_replica(self, handle: int, _: object) -> int:
         """The function that C calls on each replica."""
         replica = None
+        with self.lock:
+            self.inside += 1
         try:
             replica = Replica(handle)
             self.results[replica.id] = self.function(replica)
@@ -285,6 +345,8 @@ class _Run:
         finally:
             if replica is not None:
                 replica._handle = None
+            with self.lock:
+                self.inside -= 1
 
     def keep(self, handle: int, e: BaseException) -> int:
         """Keeps an exception, and returns the status with which the replica fails. After it, no replica uses
@@ -294,11 +356,39 @@ class _Run:
             return int(lib.ditto_abandon(replica, record.status))  # that of the call that has just failed
         with self.lock:
             self.first = self.first or e
+        if isinstance(e, KeyboardInterrupt):
+            self.interrupt()  # does not wait for replicas that compute
         return int(lib.ditto_abandon(replica, lib.ditto_fail(replica, 0, b"%s", _text_of(e))))
 
 
-# Calls whose replicas have not returned in time.
-_late: list[tuple[_Run, object]] = []
+# Calls of Strategy.run that have not ended, and those some of whose replicas have not returned in time. A
+# callback must exist until C has returned from it.
+_runs: dict[_Run, object] = {}
+_runs_lock = threading.Lock()
+# True when the program ends.
+_is_ending = False
+
+
+def _stay_if_ending() -> None:
+    """When Python has ended, it ends each daemon thread that needs it, also inside of calls of ditto. A thread
+    that stays here does not need it any more."""
+    if _is_ending and threading.current_thread().daemon:
+        threading.Event().wait()
+
+
+@atexit.register
+def _end_runs() -> None:
+    """Ends the runs of daemon threads."""
+    global _is_ending  # pylint: disable=global-statement
+    with _runs_lock:
+        _is_ending = True
+        runs = [run for run in _runs if not run.has_ended]
+    for run in runs:
+        with contextlib.suppress(Error, ValueError):
+            run.interrupt()
+    limit = time.monotonic() + 1  # a thread may be stuck in its own function
+    while not all(run.has_ended for run in runs) and time.monotonic() < limit:
+        time.sleep(0.01)
 
 
 class Strategy(_Object):
@@ -320,15 +410,30 @@ class Strategy(_Object):
 
     def run(self, function: Callable[[Replica], _T]) -> list[_T]:
         """Calls `function(replica)` on each replica, and returns the list of what they returned."""
-        run = _Run(function, self.num_replicas)
-        callback = _c.REPLICA_FUNCTION(run.on_replica)
-        status = lib.ditto_strategy_run(self._get(), callback, None)
-        if status == _c.ERR_USER and run.first is not None:
+        run = _Run(function, self.num_replicas, self.interrupt)
+        handle, callback = self._get(), _c.REPLICA_FUNCTION(run.on_replica)
+        with _runs_lock:
+            if not _is_ending:
+                _runs[run] = callback
+        _stay_if_ending()
+        status = _c.ERR_CANCELLED
+        try:
+            with _CtrlC(self.interrupt):
+                status = lib.ditto_strategy_run(handle, callback, None)
+        finally:
+            run.has_ended = True
+            if run.inside == 0 and _c.STATUS.get(status) not in ("TIMED_OUT", "CANCELLED"):
+                _runs.pop(run, None)  # otherwise a replica may still be in the function
+        _stay_if_ending()
+        if run.first is not None and (status == _c.ERR_USER or isinstance(run.first, KeyboardInterrupt)):
             raise run.first
-        if _c.STATUS.get(status) in ("TIMED_OUT", "POISONED"):
-            _late.append((run, callback))  # a replica may still be in the function
         _c.check(status)
         return run.results
+
+    def interrupt(self) -> None:
+        """Ends the present run, from another thread. It raises `ditto.Error` with the status "CANCELLED". The
+        strategy is poisoned if a replica does not return within half a second."""
+        _c.check(lib.ditto_strategy_interrupt(self._get()))
 
     def variable(self, value: NDArray[Any], name: str | None = None,
                  synchronization: Synchronization = "write", aggregation: Aggregation = "none",
@@ -371,10 +476,14 @@ class Strategy(_Object):
         return Optimizer(_make(lib.ditto_optimizer_create, handles, ctypes.c_uint32(len(variables)),
                                ctypes.byref(given)), list(variables))
 
-    def iterate(self, dataset: Dataset, global_batch: int, **options: int) -> Iterator:
+    def iterate(self, dataset: Dataset, global_batch: int, epoch: int = 0, drop_remainder: bool = False,
+                **options: int) -> Iterator:
         """Returns an iterator of the dataset's batches, each of which has `global_batch` rows for all
-        replicas together. `options` are members of `ditto_input_options`, for example `buffer`."""
-        given = _c.InputOptions(global_batch=global_batch, **options)
+        replicas together. In the last step there may be fewer, and none for some replicas, unless
+        `drop_remainder` is true: then there is no such step. Each epoch has an iterator of its own, with its
+        number as `epoch`: a dataset that is shuffled has another order in each. `options` are members of
+        `ditto_input_options`, for example `buffer`."""
+        dataset, given = _input_of(dataset, global_batch, epoch, drop_remainder, options)
         return Iterator(_make(lib.ditto_strategy_iterate, self._get(), dataset._get(), ctypes.byref(given)),
                         dataset, self)
 
@@ -642,12 +751,17 @@ class Replica:
                                    ctypes.byref(slices)))
 
     def batches(self, iterator: Iterator | SharedDataset) -> Generator[tuple[NDArray[Any], ...], None, None]:
-        """Yields this replica's batches of an `Iterator` or a `SharedDataset`, as tuples of read-only arrays.
-        They are valid until the next batch."""
-        batch = _c.Batch()
+        """Yields this replica's batches of an `Iterator` or a `SharedDataset`, as tuples of arrays, which are
+        copies. The batches of an `Iterator` can be taken once."""
+        batch, ended = _c.Batch(), iterator._ended
+        if ended is not None and self.id in ended:
+            raise ValueError("this iterator has given all its batches: make one for each epoch, with "
+                             "strategy.iterate(dataset, global_batch, epoch=number)")
         take = getattr(lib, iterator._take)
         while _c.check(take(self._get(), iterator._get(), ctypes.byref(batch))) == _c.OK:
-            yield tuple(_array_at(batch.component[k], iterator) for k in range(batch.num_components))
+            yield tuple(_array_at(batch.component[k], None).copy() for k in range(batch.num_components))
+        if ended is not None:
+            ended.add(self.id)
 
 
 class Pending:
@@ -773,7 +887,13 @@ class _Batch:
 
     def __init__(self) -> None:
         self.calls: dict[int, _Call] = {}  # functions whose end is not known, by number
+        self.handle: ctypes.c_void_p | None = None  # of the coordinator, under _CtrlC.lock
         self.first: BaseException | None = None  # the first exception
+
+    def interrupt(self) -> None:
+        """Ends the calls that wait for functions. Called under _CtrlC.lock."""
+        if self.handle is not None:
+            lib.ditto_coordinator_interrupt(self.handle)
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Forgets functions that have ended, or will never be executed."""
@@ -822,6 +942,7 @@ class Coordinator(_Object):
         _c.check(lib.ditto_function_register(_NAME, _scheduled, None))
         self._strategy, self._batch = strategy, _Batch()
         super().__init__(_make(lib.ditto_coordinator_create, strategy._get(), ctypes.byref(given)))
+        self._batch.handle = self._handle
         self._all.add(self)
 
     @property
@@ -838,8 +959,10 @@ class Coordinator(_Object):
         number = numpy.array(call.number, numpy.int64)
         options = _c.ScheduleOptions(argument=ctypes.pointer(_tensor_of(number, "the number")))
         try:
-            self._check(lib.ditto_coordinator_schedule(queue, _NAME, None, ctypes.byref(options),
-                                                       ctypes.byref(handle)))
+            with _CtrlC(self._batch.interrupt):
+                status = lib.ditto_coordinator_schedule(queue, _NAME, None, ctypes.byref(options),
+                                                        ctypes.byref(handle))
+            self._check(status)
         except BaseException:
             self._batch.forget([call.number])
             raise
@@ -849,7 +972,9 @@ class Coordinator(_Object):
         """Waits until the queue is empty and all functions have ended. If one has raised an exception, it
         comes out of the call, once."""
         numbers = list(self._batch.calls)
-        status = lib.ditto_coordinator_join(self._get())
+        handle = self._get()
+        with _CtrlC(self._batch.interrupt):
+            status = lib.ditto_coordinator_join(handle)
         if status in (_c.OK, _c.ERR_USER):  # after other errors functions may still be in the queue
             self._batch.forget(numbers)
         self._check(status)
@@ -867,12 +992,13 @@ class Coordinator(_Object):
         _c.check(lib.ditto_coordinator_stats(self._get(), ctypes.byref(found)))
         return _c.dict_of(found)
 
-    def share(self, dataset: Dataset, batch: int, state: bytes | None = None,
-              **options: int) -> SharedDataset:
+    def share(self, dataset: Dataset, batch: int, state: bytes | None = None, epoch: int = 0,
+              drop_remainder: bool = False, **options: int) -> SharedDataset:
         """Begins a pass over a dataset of which all workers take batches of `batch` rows, and returns a
-        `SharedDataset`. `state` is what `SharedDataset.save` has returned. `options` are those of
-        `ditto_coordinator_shared_dataset`, for example `flags`."""
-        given = _c.InputOptions(global_batch=batch, **options)
+        `SharedDataset`. `state` is what `SharedDataset.save` has returned. `epoch` and `drop_remainder` are
+        those of `Strategy.iterate`. `options` are those of `ditto_coordinator_shared_dataset`, for example
+        `flags`."""
+        dataset, given = _input_of(dataset, batch, epoch, drop_remainder, options)
         if state is not None:
             given.state, given.state_bytes = ctypes.cast(ctypes.c_char_p(state), ctypes.c_void_p), len(state)
         made = _make(lib.ditto_coordinator_shared_dataset, self._get(), dataset._get(), ctypes.byref(given))
@@ -880,16 +1006,26 @@ class Coordinator(_Object):
 
     def destroy(self) -> None:
         """Cancels the functions in the queue, and waits for those that are executed."""
+        with _CtrlC.lock:
+            self._batch.handle = None
         try:
             super().destroy()
         finally:
             if self._handle is None:
                 self._batch.forget(list(self._batch.calls))
+            with _CtrlC.lock:
+                self._batch.handle = self._handle
+
+    def interrupt(self) -> None:
+        """Ends the calls of other threads that wait for functions: `join`, `fetch`, and `schedule` with a full
+        queue. They raise `ditto.Error` with the status "CANCELLED"."""
+        _c.check(lib.ditto_coordinator_interrupt(self._get()))
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle is None or lib is None:
             return
+        self._batch.handle = None
         if _is_gone_after(lib.ditto_coordinator_destroy(handle)):
             self._batch.forget(list(self._batch.calls))
         else:
@@ -916,6 +1052,7 @@ class SharedDataset(_Object):
     It is made by `Coordinator.share`."""
     _destroy = "ditto_shared_dataset_destroy"
     _take = "ditto_shared_dataset_next"
+    _ended: set[int] | None = None  # rows may come back from workers that are retired
     # Handles that could not be destroyed where the last reference ended, and their datasets.
     _left: ClassVar[list[tuple[ctypes.c_void_p, Dataset]]] = []
 
@@ -959,7 +1096,9 @@ class Remote(_Object):
         """Waits until the function has ended, and returns what it returned, or raises its exception. If a
         worker has several replicas, it returns the list of what they returned."""
         out = ctypes.c_void_p()
-        status = lib.ditto_remote_fetch(self._get(), ctypes.byref(out))
+        handle = self._get()
+        with _CtrlC(self._call.batch.interrupt):
+            status = lib.ditto_remote_fetch(handle, ctypes.byref(out))
         if self.done():
             self._call.batch.forget([self._call.number])
         if status == _c.ERR_USER and self._call.first is not None:
@@ -992,6 +1131,16 @@ def _end_workers() -> None:
             coordinator.destroy()
     Coordinator._destroy_left()
     SharedDataset._destroy_left()
+
+
+def _input_of(dataset: Dataset, batch: int, epoch: int, drop_remainder: bool,
+              options: dict[str, int]) -> tuple[Dataset, _c.InputOptions]:
+    if drop_remainder:
+        dataset = Dataset(_make(lib.ditto_dataset_batch, dataset._get(), ctypes.c_uint64(batch), 1), dataset)
+        batch = 0  # that of the dataset
+    if epoch:
+        options["pass"] = epoch
+    return dataset, _c.InputOptions(global_batch=batch, **options)
 
 
 def _list_names(paths: StrOrBytesPath | Iterable[StrOrBytesPath]) -> ctypes.Array[ctypes.c_char_p]:
@@ -1072,6 +1221,7 @@ class Iterator(_Object):
     def __init__(self, handle: ctypes.c_void_p, dataset: Dataset, strategy: Strategy) -> None:
         super().__init__(handle)
         self._dataset, self._strategy = dataset, strategy
+        self._ended: set[int] | None = set()  # the replicas that have taken all their batches
 
 
 # -- checkpoints --

@@ -32,7 +32,7 @@ STATUS = {
     -13: "NOT_FOUND", -14: "IO", -15: "CORRUPT", -16: "NO_MEMORY", -17: "SYSTEM", -18: "USER", -19: "LOST",
     -20: "CANCELLED",
 }
-OK, END_OF_INPUT, PENDING, ERR_USER = 0, 1, 2, -18
+OK, END_OF_INPUT, PENDING, ERR_USER, ERR_CANCELLED = 0, 1, 2, -18, -20
 
 
 class Record(ctypes.Structure):

@@ -5,10 +5,13 @@ The library is found through DITTO_LIBRARY_PATH."""
 import gc
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import unittest
 
@@ -349,6 +352,124 @@ class Errors(unittest.TestCase):
                 gc.collect()
 
 
+def program(code):
+    """Executes a program that presses Ctrl-C when it has called `press`."""
+    begin = ("import os, signal, threading, time, numpy, ditto\n"
+             "def press():\n"
+             "    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n")
+    return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=120,
+                          check=False)
+
+
+class Interrupts(unittest.TestCase):
+    def test_ctrl_c_ends_a_run(self):
+        """Replica 1 is stuck for ever, while the main thread waits for it, or executes code of its own."""
+        for caller, own in ((0, "pass"), (2, "pass"), (0, "while True: time.sleep(0.001)")):
+            done = program(f"""
+def work(self):
+    if self.id == 1:
+        press()
+        threading.Event().wait()
+    {own}
+    self.barrier()
+with ditto.Strategy(2, timeout_ms=600000, caller={caller}) as strategy:
+    strategy.run(work)
+""")
+            self.assertEqual((done.returncode, done.stderr.splitlines()[-1]),
+                             (-signal.SIGINT, "KeyboardInterrupt"), done.stderr)
+
+    def test_ctrl_c_leaves_a_strategy_whose_replicas_return(self):
+        done = program("""
+def work(self):
+    if self.id == 0:
+        press()
+    while True:
+        self.all_reduce(numpy.ones(1))
+with ditto.Strategy(2) as strategy:
+    try:
+        strategy.run(work)
+    except KeyboardInterrupt:
+        print(strategy.run(lambda self: self.all_reduce(numpy.ones(1))[0]))
+""")
+        self.assertEqual((done.returncode, done.stdout), (0, "[2.0, 2.0]\n"), done.stderr)
+
+    def test_functions_and_programs_that_handle_ctrl_c(self):
+        done = program("""
+def work(self):
+    press()
+    try:
+        while True: time.sleep(0.001)
+    except KeyboardInterrupt:
+        return "handled"
+def waits(self):
+    if self.id == 1:
+        press()
+        came.wait()
+        time.sleep(0.2)
+    self.barrier()
+with ditto.Strategy(1) as strategy:
+    print(strategy.run(work))
+came = threading.Event()
+signal.signal(signal.SIGINT, lambda *_: came.set())
+with ditto.Strategy(2, caller=2) as strategy:
+    threading.Timer(0.6, came.set).start()
+    print(strategy.run(waits))
+""")
+        self.assertEqual((done.returncode, done.stdout), (0, "['handled']\n[None, None]\n"), done.stderr)
+
+    def test_ctrl_c_ends_waiting_for_workers(self):
+        done = program("""
+gate = threading.Event()
+with ditto.Strategy(1, kind="parameter_server", timeout_ms=600000) as strategy, \\
+        ditto.Coordinator(strategy, queue_capacity=2) as coordinator:
+    remote = coordinator.schedule(lambda self: gate.wait())
+    def fill():
+        while True: coordinator.schedule(lambda self: None)
+    for call in (coordinator.join, remote.fetch, fill):
+        press()
+        try:
+            call()
+        except KeyboardInterrupt:
+            print(call.__name__)
+    gate.set()
+    coordinator.join()
+    print(remote.fetch())
+""")
+        self.assertEqual((done.returncode, done.stdout), (0, "join\nfetch\nfill\nTrue\n"), done.stderr)
+
+    def test_other_threads_interrupt(self):
+        def work(self):
+            threading.Timer(0.1, strategy.interrupt).start()
+            while True:
+                self.barrier()
+
+        with ditto.Strategy(2) as strategy:
+            strategy.interrupt()  # there is no run
+            for _ in range(3):
+                with self.assertRaises(ditto.Error) as caught:
+                    strategy.run(work)
+                self.assertEqual(caught.exception.status, "CANCELLED")
+                self.assertEqual(strategy.run(lambda self: self.id), [0, 1])
+
+    def test_the_end_of_a_program(self):
+        """A daemon thread is in a run when the program ends."""
+        for work in ("while True: self.barrier()", "threading.Event().wait()",
+                     "while True: time.sleep(0.0005)", "pass"):
+            for caller in (0, 2):
+                done = program(f"""
+begun = threading.Event()
+strategy = ditto.Strategy(3, caller={caller})
+def work(self):
+    begun.set()
+    {work}
+def main():
+    while True: strategy.run(work)
+threading.Thread(target=main, daemon=True).start()
+begun.wait()
+""")
+                self.assertEqual((done.returncode, done.stderr), (0, ""), work)
+
+
 class Objects(unittest.TestCase):
     def test_variables(self):
         with ditto.Strategy(3) as strategy:
@@ -391,6 +512,49 @@ class Objects(unittest.TestCase):
                         return seen
                     found = sorted(sum(strategy.run(work), []))
                 self.assertEqual(found, sorted(list(range(20)) * 2))
+
+    def test_batches_are_copies(self):
+        data = ditto.Dataset.from_arrays(numpy.arange(20.))
+        with ditto.Strategy(2) as strategy:
+            with strategy.iterate(data, global_batch=4) as iterator:
+                kept = strategy.run(lambda self: [x for x, in self.batches(iterator)])
+        self.assertEqual([x.tolist() for x in kept[1]], [[k, k + 1] for k in range(2, 20, 4)])
+
+    def test_epochs(self):
+        data = ditto.Dataset.from_arrays(numpy.arange(8.)).shuffle(seed=1)
+        with ditto.Strategy(2) as strategy:
+            def rows(self):
+                return [x.tolist() for x, in self.batches(iterator)]
+            found = []
+            for epoch in (0, 1, 1):
+                with strategy.iterate(data, global_batch=8, epoch=epoch) as iterator:
+                    found.append(strategy.run(rows))
+                    with self.assertRaisesRegex(ValueError, "one for each epoch"):
+                        strategy.run(rows)
+            self.assertNotEqual(found[0], found[1])
+            self.assertEqual(found[1], found[2])
+
+    def test_steps_that_are_not_full(self):
+        def rows(self):
+            return [len(x) for x, in self.batches(iterator)]
+
+        data = ditto.Dataset.from_arrays(numpy.ones((1001, 8)))
+        with ditto.Strategy(2) as strategy:
+            for drops, last in ((False, [[1], [0]]), (True, [[], []])):
+                with strategy.iterate(data, global_batch=100, drop_remainder=drops) as iterator:
+                    self.assertEqual(strategy.run(rows), [[50] * 10 + rest for rest in last])
+
+    def test_the_loop_of_the_page(self):
+        page = pathlib.Path(INCLUDE).parent / "docs" / "python.md"
+        code = re.search(r"    rows, labels = .*?\n(?=\n\w)", page.read_text(), re.S).group()
+        for count in (1000, 1001, 40):
+            text = textwrap.dedent(code).replace("1000", str(count))
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run([sys.executable, "-c", "import numpy, ditto\n" + text], check=False,
+                                      capture_output=True, text=True, cwd=folder)
+            if "libditto-hdf5" in done.stderr:
+                self.skipTest(done.stderr)
+            self.assertEqual((done.returncode, "nan" in done.stdout), (0, False), done)
 
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:
