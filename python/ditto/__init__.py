@@ -269,10 +269,10 @@ _through = _c.THROUGH_FUNCTION(_call_through)
 
 
 class _CtrlC:
-    """Surrounds a call in which the main thread may wait in C. Python handles a signal there when the call has
-    returned, and until then only writes a byte, which a thread of this class reads. It ends the call with
+    """Surrounds a call in which the main thread may wait in C. Python handles a signal there when the call
+    has returned, and until then only writes a byte, which a thread of this class reads. It ends the call with
     `interrupt` if the main thread waits in ditto. If the main thread is in other code, that code gets the
-    KeyboardInterrupt. Programs with a handler of SIGINT of their own have what they want."""
+    KeyboardInterrupt. A program with its own handler of SIGINT is left alone."""
     lock = threading.Lock()
     interrupt: ClassVar[Callable[[], object] | None] = None
     # The two ends of a pipe, and the process that has made it.
@@ -370,8 +370,8 @@ _is_ending = False
 
 
 def _stay_if_ending() -> None:
-    """When Python has ended, it ends each daemon thread that needs it, also inside of calls of ditto. A thread
-    that stays here does not need it any more."""
+    """When Python ends, it ends each daemon thread that executes Python, also inside of calls of ditto. A
+    thread that stays here executes none."""
     if _is_ending and threading.current_thread().daemon:
         threading.Event().wait()
 
@@ -1017,8 +1017,8 @@ class Coordinator(_Object):
                 self._batch.handle = self._handle
 
     def interrupt(self) -> None:
-        """Ends the calls of other threads that wait for functions: `join`, `fetch`, and `schedule` with a full
-        queue. They raise `ditto.Error` with the status "CANCELLED"."""
+        """Ends the calls of other threads that wait for functions: `join`, `fetch`, and `schedule` with a
+        full queue. They raise `ditto.Error` with the status "CANCELLED"."""
         _c.check(lib.ditto_coordinator_interrupt(self._get()))
 
     def __del__(self) -> None:

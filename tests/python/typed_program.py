@@ -39,7 +39,7 @@ def main() -> None:
         strategy.rum(total)  # type: ignore[attr-defined]
         weights = strategy.variable(numpy.zeros(8), "weights", aggregation="mean")
         data = ditto.Dataset.from_arrays(numpy.ones((100, 8))).shuffle(seed=1)
-        with strategy.iterate(data, global_batch=10) as iterator:
+        with strategy.iterate(data, global_batch=10, epoch=1, drop_remainder=True) as iterator:
             ids = strategy.run(lambda self: train(self, weights, iterator))
         with strategy.optimizer([weights], "adam", learning_rate=0.01) as optimizer:
             done: list[bool] = strategy.run(lambda self: self.apply(optimizer, [numpy.ones(8)]))
