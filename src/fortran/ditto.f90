@@ -268,6 +268,7 @@ module ditto
         procedure, non_overridable :: all_reduce_to => replica_all_reduce_to
         procedure, non_overridable :: reduce => replica_reduce
         procedure, non_overridable :: broadcast => replica_broadcast
+        procedure, non_overridable :: broadcast_text => replica_broadcast_text
         procedure, non_overridable :: reduce_scatter => replica_reduce_scatter
         procedure, non_overridable :: all_gather => replica_all_gather
         procedure, non_overridable :: all_reduce_through => replica_all_reduce_through
@@ -883,6 +884,17 @@ contains
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
         if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst, label), status)
+    end subroutine
+
+    ! A text, or a part of one, as text(1:n). Its length is equal on all replicas.
+    subroutine replica_broadcast_text(self, text, root, status)
+        class(replica), intent(inout) :: self
+        character(*), intent(inout), target :: text
+        integer, intent(in) :: root
+        integer, intent(out), optional :: status
+        integer(c_int8_t), pointer :: bytes(:)
+        call c_f_pointer(c_loc(text), bytes, [len(text)])
+        call self%broadcast(bytes, root, status)
     end subroutine
 
     ! In place. The procedure of replica 0 is called with the combined array, and all replicas receive what it

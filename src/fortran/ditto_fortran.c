@@ -87,6 +87,27 @@ static ditto_dtype dtype_of(const CFI_cdesc_t *x)
     return (ditto_dtype)0;
 }
 
+/* gfortran has the kind of a type in the upper bits of its number. flang gives logicals other than
+ * logical(c_bool) numbers of integers that it gives to no integer. */
+static bool is_text(const CFI_cdesc_t *x)
+{
+#ifdef CFI_type_Character
+    return x->type >= 0 && (x->type & CFI_type_mask) == CFI_type_Character;
+#else
+    return x->type == CFI_type_char;
+#endif
+}
+
+static bool is_logical(const CFI_cdesc_t *x)
+{
+#ifdef CFI_type_Logical
+    return x->type >= 0 && (x->type & CFI_type_mask) == CFI_type_Logical;
+#else
+    return x->type == CFI_type_Bool || x->type == CFI_type_int_least16_t ||
+           x->type == CFI_type_int_least32_t || x->type == CFI_type_int_least64_t;
+#endif
+}
+
 static ditto_status wrong(const char *procedure, const char *what, const char *why)
 {
     char text[300];
@@ -107,8 +128,13 @@ static bool is_contiguous(const CFI_cdesc_t *x, size_t count)
     return true;
 }
 
+/* What a procedure does with elements. Those that are only moved may be logicals and characters too, whose
+ * bytes are moved. */
+enum use { COMPUTED, MOVED };
+
 /* Finds the elements of an array, or fails. `what` begins the message, for example "the source". */
-static ditto_status find(const char *procedure, const CFI_cdesc_t *x, const char *what, struct elements *out)
+static ditto_status find_for(enum use use, const char *procedure, const CFI_cdesc_t *x, const char *what,
+                             struct elements *out)
 {
     *out = (struct elements){ x->base_addr, 1, dtype_of(x) };
     if (x->rank > 0 && x->dim[x->rank - 1].extent == -1)
@@ -116,31 +142,55 @@ static ditto_status find(const char *procedure, const CFI_cdesc_t *x, const char
                      "is a dummy argument of assumed size, x(*), whose size nobody knows: pass x(1:n)");
     for (CFI_rank_t i = 0; i < x->rank; i++)
         out->count *= x->dim[i].extent > 0 ? (size_t)x->dim[i].extent : 0;
+    size_t count = out->count;
+    /* gfortran 12 gives the length of the whole text with a part of it, as in text(2:3), and none with an
+     * expression. Both cannot be arrays. */
+    if (use == MOVED && x->rank == 0 && is_text(x))
+        return wrong(procedure, what,
+                     "is one text, whose length is not known: use broadcast_text, or an array of texts");
+    if (out->dtype == (ditto_dtype)0 && use == MOVED && (is_text(x) || is_logical(x))) {
+        out->dtype = DITTO_U8;
+        out->count *= x->elem_len;
+    }
     if (out->dtype == (ditto_dtype)0)
         return wrong(procedure, what,
                      "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
-                     "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool)");
+                     "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool); broadcast, all_gather and "
+                     "part also move other logicals, and characters");
     if (out->data == NULL && x->rank == 1 && out->count == 0 && x->attribute == CFI_attribute_other)
         return DITTO_OK; /* [real ::] */
     if (out->data == NULL)
         return wrong(procedure, what, "is not allocated, or not associated");
-    if (!is_contiguous(x, out->count))
+    if (!is_contiguous(x, count))
         return wrong(procedure, what,
                      "is not contiguous, and would have to be copied: pass an array whose elements lie one "
                      "behind the other, for example a(:, k) and not a(k, :)");
     return DITTO_OK;
 }
 
-/* Finds the elements of two arrays of one type. The first has `more` elements for `less` of the second. */
-static ditto_status find_both(const char *procedure, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                              size_t more, size_t less, struct elements *s, struct elements *d)
+static ditto_status find(const char *procedure, const CFI_cdesc_t *x, const char *what, struct elements *out)
 {
-    bool in_place = src->base_addr == dst->base_addr;
-    ditto_status status = find(procedure, src, in_place ? "the array" : "the source", s);
-    if (status == DITTO_OK)
-        status = find(procedure, dst, "the destination", d);
-    if (status == DITTO_OK && s->dtype != d->dtype)
-        return wrong(procedure, "the destination", "is of another type than the source");
+    return find_for(COMPUTED, procedure, x, what, out);
+}
+
+/* Finds the elements of two arrays of one type. */
+static ditto_status find_pair(enum use use, const char *procedure, const CFI_cdesc_t *src,
+                              const CFI_cdesc_t *dst, struct elements *s, struct elements *d)
+{
+    bool in_place = use == COMPUTED && src->base_addr == dst->base_addr;
+    DITTO_TRY(find_for(use, procedure, src, in_place ? "the array" : "the source", s));
+    DITTO_TRY(find_for(use, procedure, dst, "the destination", d));
+    if (src->type == dst->type && src->elem_len == dst->elem_len)
+        return DITTO_OK;
+    return wrong(procedure, "the destination", "is of another type, or length of text, than the source");
+}
+
+/* The same. The first array has `more` elements for `less` of the second. */
+static ditto_status find_both(enum use use, const char *procedure, const CFI_cdesc_t *src,
+                              const CFI_cdesc_t *dst, size_t more, size_t less, struct elements *s,
+                              struct elements *d)
+{
+    ditto_status status = find_pair(use, procedure, src, dst, s, d);
     if (status == DITTO_OK && s->count * less != d->count * more)
         return wrong(procedure, "the destination",
                      "has a size that does not belong to that of the source: equal, or as many "
@@ -247,7 +297,7 @@ ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, con
 {
     struct elements s, d;
     struct labelled given;
-    DITTO_TRY(find_both(out != NULL ? "start_all_reduce" : "all_reduce", src, dst, 1, 1, &s, &d));
+    DITTO_TRY(find_both(COMPUTED, out != NULL ? "start_all_reduce" : "all_reduce", src, dst, 1, 1, &s, &d));
     if (out != NULL)
         return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op,
                                       labelled(label, &given), out);
@@ -259,7 +309,7 @@ ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src,
 {
     struct elements s, d;
     struct labelled given;
-    DITTO_TRY(find_both(out != NULL ? "start_reduce_scatter" : "reduce_scatter", src, dst,
+    DITTO_TRY(find_both(COMPUTED, out != NULL ? "start_reduce_scatter" : "reduce_scatter", src, dst,
                         ditto_num_replicas(self), 1, &s, &d));
     if (out != NULL)
         return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op,
@@ -273,7 +323,7 @@ ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, con
 {
     struct elements s, d;
     struct labelled given;
-    DITTO_TRY(find_both(out != NULL ? "start_all_gather" : "all_gather", src, dst, 1,
+    DITTO_TRY(find_both(MOVED, out != NULL ? "start_all_gather" : "all_gather", src, dst, 1,
                         ditto_num_replicas(self), &s, &d));
     if (out != NULL)
         return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, labelled(label, &given), out);
@@ -294,7 +344,7 @@ ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int ro
 {
     struct elements e;
     struct labelled given;
-    DITTO_TRY(find("broadcast", x, "the array", &e));
+    DITTO_TRY(find_for(MOVED, "broadcast", x, "the array", &e));
     return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root, labelled(label, &given));
 }
 
@@ -343,7 +393,7 @@ ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const 
     struct elements a, b, s;
     struct labelled given;
     DITTO_TRY(find_scalar("block_dot", sum, &s));
-    DITTO_TRY(find_both("block_dot", x, y, 1, 1, &a, &b));
+    DITTO_TRY(find_both(COMPUTED, "block_dot", x, y, 1, 1, &a, &b));
     if (s.dtype != a.dtype)
         return wrong("block_dot", "the sum", "is of another type than the factors");
     return ditto_block_dot(self, a.data, b.data, s.data, a.count, a.dtype, labelled(label, &given));
@@ -353,10 +403,7 @@ ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const 
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part)
 {
     struct elements s, d;
-    DITTO_TRY(find("part", src, "the source", &s));
-    DITTO_TRY(find("part", dst, "the destination", &d));
-    if (s.dtype != d.dtype)
-        return wrong("part", "the destination", "is of another type than the source");
+    DITTO_TRY(find_pair(MOVED, "part", src, dst, &s, &d));
     part->src = s.data;
     part->src_count = s.count;
     part->dst = d.data;

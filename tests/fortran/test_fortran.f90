@@ -81,6 +81,38 @@ contains
 
     ! -- collectives --
 
+    subroutine move_other_types(self)
+        class(replica), intent(inout) :: self
+        character(len=7) :: word, words(2)
+        character(len=3) :: own(1)
+        character(len=3), allocatable :: names(:)
+        logical :: answers(3)
+        logical, allocatable :: all_answers(:, :)
+        type(exchange_part) :: part(1)
+        integer :: n, id
+        n = self%num_replicas()
+        id = self%id()
+        allocate (names(n), all_answers(3, n))
+        word = merge('replica', 'nothing', id == n - 1)
+        call self%broadcast_text(word(3:5), n - 1)
+        call check(word == merge('replica', 'nopling', id == n - 1), 'a part of a text')
+        call self%broadcast_text(word(1:0), n - 1)
+        words = merge('replica', 'nothing', id == 0)
+        call self%broadcast(words(2:2), 0)
+        call check(words(2) == 'replica' .and. (words(1) == 'nothing' .neqv. id == 0), 'texts')
+        answers = [.true., id == 0, .false.]
+        call self%all_gather(answers, all_answers)
+        call check(all(all_answers(1, :)) .and. count(all_answers(2, :)) == 1 .and. all_answers(2, 1) .and. &
+                   .not. any(all_answers(3, :)), 'logicals')
+        own = achar(97 + id)//'bc'
+        call self%all_gather(own, names)
+        call check(names(n) == achar(96 + n)//'bc' .and. names(1) == 'abc', 'gathered texts')
+        answers = .not. answers
+        call self%part(id, 1, answers(1:2), all_answers(2:3, 1), part(1))
+        call self%exchange(part)
+        call check(.not. all_answers(2, 1) .and. (all_answers(3, 1) .neqv. id == 0), 'exchanged logicals')
+    end subroutine
+
     subroutine collectives(self, user)
         class(replica), intent(inout) :: self
         class(*), intent(inout) :: user
@@ -108,6 +140,7 @@ contains
         narrow = int(id, int8)
         call self%broadcast(narrow, n - 1)
         call check(narrow(1) == n - 1, 'a broadcast')
+        call move_other_types(self)
         z = cmplx(1, id, real64)
         call self%all_reduce(z, ditto_sum)
         call check(z(2) == cmplx(n, total - n, real64), 'complex numbers')
@@ -271,7 +304,8 @@ contains
         class(*), intent(inout) :: user
         real(real64) :: x(4, 4)
         real(real32) :: y(4)
-        character(8) :: text
+        character(8) :: text, texts(1)
+        character(9) :: longer(1)
         type(exchange_part) :: part
         type(pending) :: operation
         real(real64), asynchronous :: a(1000), b(1000)
@@ -280,6 +314,7 @@ contains
         x = 1
         y = 1
         text = 'text'
+        texts = text
         a = 1
         select type (user)
         type is (job)
@@ -287,7 +322,7 @@ contains
             case (1)
                 call self%all_reduce(x(2, :), ditto_sum)
             case (2)
-                call self%broadcast(text, 0)
+                call self%all_reduce(text, ditto_max)
             case (3)
                 call self%all_reduce_to(x(:, 1), y, ditto_sum)
             case (4)
@@ -318,6 +353,10 @@ contains
                 call self%all_reduce_through(a, ditto_sum, doubled, minus)
             case (15)
                 call self%block_sum(a, y(1))
+            case (32)
+                call self%broadcast(text, 0)
+            case (33)
+                call self%part(self%id(), 1, texts, longer, part)
             case (12)
                 call self%start_all_reduce(x(1:4:2, 1), x(1:2, 2), ditto_sum, operation)
             case (16:30)
@@ -388,13 +427,14 @@ contains
 
     subroutine faults(n)
         integer, intent(in) :: n
-        character(60) :: expected(31)
+        character(60) :: expected(33)
         type(strategy) :: s
         type(job) :: j
         integer :: status, kind, ended
         real(real32) :: x(2, 3)
         expected(16:30) = '"accuracy" #1'
         expected(31) = 'has 64 bytes: the most is 63'
+        expected(32:33) = [character(60) :: 'is one text', 'length of text']
         expected(:15) = [character(60) :: 'the array is not contiguous', 'the array is of a type', &
                     'another type', 'has a size', 'of assumed size', 'XOR of f64', 'as it should', &
                     'left behind', &
