@@ -371,9 +371,10 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     number_run(team, run.number);
     team->outermost = run.number;
     team->run_deadline_ns = dti_deadline_at(&run.deadline);
-    /* relaxed: orders no other data */
+    /* release: pairs with the acquire I1 (stopping.h). The thread that ends this run overwrites the error of
+     * the last one, which all replicas have read. */
     if (run.of_user)
-        atomic_store_explicit(&team->interruptible, run.number, memory_order_relaxed);
+        atomic_store_explicit(&team->interruptible, run.number, memory_order_release);
     dti_team_post(team, run.number);
     return finish_run(team, &run);
 }

@@ -90,7 +90,7 @@ void dti_team_interrupt(struct dti_team *team)
     /* I0. relaxed: the fence orders it. */
     atomic_fetch_add_explicit(&team->interrupts, 1, memory_order_relaxed);
     dti_fence_heavy();
-    uint64_t run = atomic_load_explicit(&team->interruptible, memory_order_relaxed); /* I1 */
+    uint64_t run = atomic_load_explicit(&team->interruptible, memory_order_acquire); /* I1 */
     if (run != DTI_GO_NONE) {
         bool first = dti_stop_expire(&team->stop, dti_error_get(), run);
         /* release: pairs with the acquire of the poster (ends_early in jobs.c) */
