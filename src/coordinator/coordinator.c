@@ -148,6 +148,7 @@ static uint32_t end_threads(struct ditto_coordinator *c, struct dti_text *names)
             pthread_join(w->thread, NULL);
             continue;
         }
+        dti_team_give_up(w->strategy->base.team);
         pthread_detach(w->thread);
         dti_text_add(names, "%s%u", lost++ != 0 ? ", " : "", w->index);
     }

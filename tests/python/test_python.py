@@ -837,6 +837,20 @@ class Workers(unittest.TestCase):
             strategy.destroy()
         self.assertEqual(ditto._Call.all, {})
 
+    def test_the_end_of_a_program_with_a_late_worker(self):
+        done = program("""
+strategy = ditto.Strategy(1, kind="parameter_server", run_timeout_ms=100)
+coordinator = ditto.Coordinator(strategy)
+def late(self):
+    while True: time.sleep(0.0005)
+coordinator.schedule(late)
+try:
+    coordinator.join()
+except ditto.Error as e:
+    print(e.status)
+""")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "POISONED\n", ""))
+
     def test_the_last_reference_ends_on_a_worker(self):
         with ditto.Strategy(1, kind="parameter_server") as strategy:
             held, gate = [ditto.Coordinator(strategy)], threading.Event()

@@ -8,9 +8,10 @@
  * exists for the program's handler and for a debugger. If pthread_exit or pthread_cancel unwinds the stack,
  * the personality routine calls abort.
  *
- * There is one exception. Nobody waits for a function whose run was given up (run_timeout_ms passed, or
- * ditto_strategy_interrupt was called). If such a thread is unwound by pthread_exit, it sleeps until the
- * process ends. An interpreter of Python that ends does this to its threads.
+ * There is one exception. Nobody waits for a function whose run was given up: run_timeout_ms passed,
+ * ditto_strategy_interrupt was called, or the coordinator of a late worker was destroyed. If its thread is
+ * unwound by pthread_exit, it sleeps until the process ends. An interpreter of Python that ends does this to
+ * its threads.
  *
  * The frame is marked only in the unwind tables. Its personality routine is the library's, and its
  * language-specific data is the text that names the function. A call that returns pays nothing for the

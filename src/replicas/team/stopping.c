@@ -113,11 +113,18 @@ void dti_team_end_interrupts(struct dti_team *team)
         atomic_store_explicit(&team->is_interrupted, false, memory_order_relaxed);
 }
 
+void dti_team_give_up(struct dti_team *team)
+{
+    /* relaxed: it guards no other data */
+    atomic_store_explicit(&team->is_given_up, true, memory_order_relaxed);
+}
+
 bool dti_function_is_given_up(void)
 {
     const struct dti_team *team = dti_frame_top != NULL ? dti_frame_top->team : NULL;
     return team != NULL &&
-           (dti_team_is_poisoned(team) || atomic_load_explicit(&team->is_interrupted, memory_order_relaxed));
+           (dti_team_is_poisoned(team) || atomic_load_explicit(&team->is_interrupted, memory_order_relaxed) ||
+            atomic_load_explicit(&team->is_given_up, memory_order_relaxed));
 }
 
 bool dti_team_stop_is_own(const struct dti_team *team)

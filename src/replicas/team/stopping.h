@@ -34,6 +34,9 @@ void dti_team_expire(struct dti_team *team);
 void dti_team_interrupt(struct dti_team *team);
 /* The poster: no thread ends the outermost run from here on. Waits for those that do it now. */
 void dti_team_end_interrupts(struct dti_team *team);
+/* Says that nobody waits for the functions of the present run any more (dti_function_is_given_up), although
+ * the team is not poisoned: they are those of a retired worker whose coordinator is destroyed. */
+void dti_team_give_up(struct dti_team *team);
 /* Returns PEER_STOPPED with the first error in its message, and the replica that failed if there is one. If
  * the first error was DIVERGED it returns DIVERGED, because that error concerns all replicas. In a child
  * process it returns FORKED. */

@@ -62,6 +62,9 @@ struct dti_team {
     _Atomic uint32_t interrupts;
     _Atomic bool is_interrupted;
 
+    /* See dti_team_give_up. */
+    _Atomic bool is_given_up;
+
     /* The number of the last run that was not inside another run. Protected by `lock`. */
     uint64_t outermost;
 
