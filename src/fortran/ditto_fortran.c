@@ -130,11 +130,11 @@ static bool is_contiguous(const CFI_cdesc_t *x, size_t count)
 
 /* What a procedure does with elements. Those that are only moved may be logicals and characters too, whose
  * bytes are moved. */
-enum use { COMPUTED, MOVED };
+enum element_use { COMPUTED, MOVED };
 
 /* Finds the elements of an array, or fails. `what` begins the message, for example "the source". */
-static ditto_status find_for(enum use use, const char *procedure, const CFI_cdesc_t *x, const char *what,
-                             struct elements *out)
+static ditto_status find_for(enum element_use use, const char *procedure, const CFI_cdesc_t *x,
+                             const char *what, struct elements *out)
 {
     *out = (struct elements){ x->base_addr, 1, dtype_of(x) };
     if (x->rank > 0 && x->dim[x->rank - 1].extent == -1)
@@ -174,7 +174,7 @@ static ditto_status find(const char *procedure, const CFI_cdesc_t *x, const char
 }
 
 /* Finds the elements of two arrays of one type. */
-static ditto_status find_pair(enum use use, const char *procedure, const CFI_cdesc_t *src,
+static ditto_status find_pair(enum element_use use, const char *procedure, const CFI_cdesc_t *src,
                               const CFI_cdesc_t *dst, struct elements *s, struct elements *d)
 {
     bool in_place = use == COMPUTED && src->base_addr == dst->base_addr;
@@ -186,7 +186,7 @@ static ditto_status find_pair(enum use use, const char *procedure, const CFI_cde
 }
 
 /* The same. The first array has `more` elements for `less` of the second. */
-static ditto_status find_both(enum use use, const char *procedure, const CFI_cdesc_t *src,
+static ditto_status find_both(enum element_use use, const char *procedure, const CFI_cdesc_t *src,
                               const CFI_cdesc_t *dst, size_t more, size_t less, struct elements *s,
                               struct elements *d)
 {
