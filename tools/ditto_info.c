@@ -22,6 +22,7 @@ enum {
     TOPOLOGY,
     SYNTHETIC,
     CPUS,
+    KINDS,
     REPLICAS_PLACED, /* a heading */
     REPLICAS,
     PER,
@@ -42,6 +43,7 @@ static const struct command_row rows[] = {
     [TOPOLOGY] = { "--topology", "FILE.xml", "a machine that lstopo has recorded" },
     [SYNTHETIC] = { "--synthetic", "TEXT", "a machine of hwloc, like \"pack:2 [numa] core:4 pu:2\"" },
     [CPUS] = { "--cpus", "LIST", "only these PUs, as in taskset: 0-31,64" },
+    [KINDS] = { "--kinds", "N", "only the N fastest kinds of cores" },
     [REPLICAS_PLACED] = { NULL, NULL, "The placement of replicas" },
     [REPLICAS] = { "--replicas", "N",
                    "the number of replicas: 1 to 1024 (default: as many as --per gives, 1 with --shape or "
@@ -130,6 +132,9 @@ static struct request parse(int count, char **word)
             break;
         case CPUS:
             r.topology.cpus = line.value;
+            break;
+        case KINDS:
+            r.topology.fastest_kinds = (uint32_t)command_number(&line, 1, UINT32_MAX);
             break;
         case REPLICAS:
             r.placement.num_replicas = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);

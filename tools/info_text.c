@@ -53,26 +53,10 @@ struct run {
     int column; /* the current column of the line */
 };
 
-static int compare_numbers(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 static void draw_run(struct run *run)
 {
     char item[512];
-    size_t used = 0;
-    qsort(run->pu, run->count, sizeof *run->pu, compare_numbers);
-    for (uint32_t i = 0; i < run->count && used < sizeof item - 96;) {
-        uint32_t first = i++;
-        while (i < run->count && run->pu[i] == run->pu[i - 1] + 1)
-            i++;
-        used += (size_t)snprintf(item + used, sizeof item - used, i - first > 1 ? "%s%u-%u" : "%s%u",
-                                 used > 0 ? "," : "", run->pu[first], run->pu[i - 1]);
-        if (i < run->count && used >= sizeof item - 96)
-            used += (size_t)snprintf(item + used, sizeof item - used, ",...");
-    }
+    size_t used = name_numbers(run->pu, run->count, item, sizeof item - 65);
     if (run->count == 0)
         return;
     used += (size_t)snprintf(item + used, sizeof item - used, ":%s", run->replicas);

@@ -58,6 +58,68 @@ __attribute__((format(printf, 3, 4))) static void warn(struct survey *s, const c
 
 /* -- the PUs that the process may use -- */
 
+static int compare_numbers(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+size_t name_numbers(uint32_t *number, uint32_t count, char *text, size_t size)
+{
+    size_t used = 0;
+    qsort(number, count, sizeof *number, compare_numbers);
+    for (uint32_t i = 0; i < count && used < size - 31;) {
+        uint32_t first = i++;
+        while (i < count && number[i] == number[i - 1] + 1)
+            i++;
+        used += (size_t)snprintf(text + used, size - used, i - first > 1 ? "%s%u-%u" : "%s%u",
+                                 used > 0 ? "," : "", number[first], number[i - 1]);
+        if (i < count && used >= size - 31)
+            used += (size_t)snprintf(text + used, size - used, ",...");
+    }
+    return used;
+}
+
+uint32_t name_kinds(const struct survey *s, char *text, size_t size)
+{
+    static uint32_t number[MOST_PUS];
+    uint32_t kinds = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t kind = s->counts.core_kinds; kind-- > 0;) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < s->counts.pus; i++) {
+            ditto_pu pu;
+            check(ditto_topology_pu(s->topology, i, &pu));
+            if (pu.kind == kind)
+                number[count++] = pu.number;
+        }
+        if (count == 0)
+            continue;
+        if (kinds++ > 0 && used < size - 34)
+            used += (size_t)snprintf(text + used, size - used, "; ");
+        if (used < size - 32)
+            used += name_numbers(number, count, text + used, size - used);
+    }
+    return kinds;
+}
+
+/* Returns the number of kinds of cores on which replicas are. */
+static uint32_t kinds_of_replicas(const struct survey *s)
+{
+    uint32_t kinds = 0;
+    for (uint32_t kind = 0; kind < s->counts.core_kinds; kind++) {
+        bool found = false;
+        for (uint32_t i = 0; i < s->counts.pus; i++) {
+            ditto_pu pu;
+            check(ditto_topology_pu(s->topology, i, &pu));
+            found |= pu.kind == kind && s->first[pu.number + 1] > s->first[pu.number];
+        }
+        kinds += found;
+    }
+    return kinds;
+}
+
 static void warn_of_cuts(struct survey *s)
 {
     const ditto_topology_counts *c = &s->counts;
@@ -88,10 +150,15 @@ static void warn_of_cuts(struct survey *s)
              "remaining PUs",
              "the mesh %u x %u x %u x %u is irregular: nodes or cores differ, or a cpuset cuts into them",
              c->mesh[0], c->mesh[1], c->mesh[2], c->mesh[3]);
-    if (c->core_kinds > 1)
+    char list[160];
+    uint32_t kinds = name_kinds(s, list, sizeof list);
+    if (kinds > 1)
         warn(s,
-             "give ditto cores of one kind (--cpus, or a placement): all replicas wait for the slowest one",
-             "the cores are of %u kinds", c->core_kinds);
+             kinds_of_replicas(s) > 1
+                 ? "leave slow kinds out (--kinds 1, fastest_kinds of a strategy), unless their replicas get "
+                   "less work: all replicas wait for the slowest one"
+                 : "nothing: all replicas are on one kind",
+             "the cores are of %u kinds, the fastest first: PUs %s", kinds, list);
     if (c->packages > 4 && c->packages == c->cores)
         warn(s, "check with --measure, and correct the hypervisor's options (qemu -smp sockets=,cores=)",
              "each of the %u cores is shown as a package: a hypervisor probably reports a wrong topology",

@@ -12,8 +12,8 @@ DITTO_BEGIN
 /** Largest number of replicas of one strategy. */
 #define DITTO_MAX_REPLICAS 1024
 
-/** How many replicas each NUMA node gets. With either policy SMT siblings are used last, and ids go node by
- *  node. The bits of a result do not depend on the policy. */
+/** How many replicas each NUMA node gets. With either policy fast kinds of cores are used before slower ones,
+ *  SMT siblings are used last, and ids go node by node. The bits of a result do not depend on the policy. */
 typedef enum ditto_placement_policy {
     DITTO_PLACEMENT_DEFAULT = 0, /**< DITTO_PLACEMENT_SPREAD */
     DITTO_PLACEMENT_SPREAD = 1,  /**< equal numbers, where possible. This is the default */
@@ -107,8 +107,9 @@ typedef struct ditto_placement ditto_placement;
 /** Assigns PUs of a topology to replicas.
  *
  *  With `span` or `shape`, sets that start on the first PU of a core are taken on all nodes before sets that
- *  start on SMT siblings, and those of a node in the order of the mesh. Within a replica, the first PUs of
- *  its cores come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes
+ *  start on SMT siblings. Of these, sets of fast kinds of cores are taken before those that have a core of a
+ *  slower kind, and those of a node in the order of the mesh. Within a replica, the first PUs of its cores
+ *  come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes
  *  differ, complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order,
  *  and such a replica may span several nodes.
  *

@@ -304,6 +304,14 @@ typedef struct ditto_strategy_options {
     const uint32_t *parameter_nodes;
 
     uint32_t num_parameter_nodes; /**< number of elements of parameter_nodes */
+
+    /* -- For all kinds -- */
+
+    /** Only PUs of the so many fastest kinds of cores (ditto_topology_options.fastest_kinds). 1 gives the
+     *  fastest kind alone, and 0 means all. By default there is then one replica for each core of these
+     *  kinds. It must be 0 if the options give PUs or a placement. Without it fast kinds are used first, but
+     *  if slow ones are used too, collectives wait for replicas on these. */
+    uint32_t fastest_kinds;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */

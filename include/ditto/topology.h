@@ -32,6 +32,11 @@ typedef struct ditto_topology_options {
      *  several processes on this machine (ditto_strategy_options.part). It has no effect together with
      *  `cpus`, and on another machine. DITTO_SWITCH_OFF is the default. */
     ditto_switch part;
+
+    /** Only PUs of the so many fastest kinds of cores, of those that are left by `cpus` and by what the
+     *  process may use. 1 gives the fastest kind alone. 0 means all. It has no effect if all cores are of one
+     *  kind, or hwloc cannot say which are faster (ditto_topology_counts.core_kinds). */
+    uint32_t fastest_kinds;
 } ditto_topology_options;
 
 /** Initial value of ditto_topology_options. */
@@ -59,7 +64,8 @@ typedef struct ditto_topology_counts {
     /** NUMA nodes of the machine, including those without PUs or without memory. */
     uint32_t machine_nodes;
 
-    /** 1 if all cores are alike, more on a hybrid machine (fast and efficient cores), 0 if not known. */
+    /** Kinds of cores of the machine: 1 if all are alike, more on a hybrid machine (fast and efficient cores),
+     *  0 if hwloc does not know them or cannot say which are faster. */
     uint32_t core_kinds;
 
     /** Number of CPUs that cgroups grant: the least quota of the process's groups and their ancestors (v1's
@@ -124,8 +130,7 @@ typedef struct ditto_pu {
     /** 0 for the first PU of its core that may be used, 1 for its sibling, and so on. */
     uint32_t smt;
 
-    /** Kind of its core, 0 .. core_kinds - 1. The fastest kind has the highest number if hwloc can rank
-     *  them. */
+    /** Kind of its core, 0 .. core_kinds - 1. The fastest kind has the highest number. 0 if core_kinds is 0. */
     uint32_t kind;
 
     /** Coordinates among the PUs that may be used. */
@@ -161,8 +166,9 @@ typedef struct ditto_node {
  *  the library has only the PUs to which it is bound.
  *
  *  Order of the mesh: each NUMA node is followed by the nearest node of its package that is left, and the
- *  last one of a package by the nearest node that is left at all. Within a node, last-level caches and cores
- *  are in the order of hwloc, and the PUs of a core in the order of their numbers.
+ *  last one of a package by the nearest node that is left at all. Within a node, faster kinds of cores come
+ *  first. Last-level caches and cores of a kind are in the order of hwloc, and the PUs of a core in the order
+ *  of their numbers.
  *
  *  A PU belongs to the smallest node of ordinary memory (DRAM) that contains it. It belongs to a node of HBM
  *  or CXL memory only if there is no such node.

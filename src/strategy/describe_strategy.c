@@ -172,12 +172,43 @@ static void describe_replica(const ditto_strategy *strategy, uint32_t index, con
     dti_text_add(text, "\n");
 }
 
+/* Writes which PUs are of which kind of cores, if there are several kinds. */
+static void describe_kinds(const ditto_placement *p, struct dti_text *text)
+{
+    uint32_t kinds = 0, used = 0;
+    for (uint32_t i = 0; i < p->num_pus; i++)
+        kinds = p->pus[i].faster_kinds >= kinds ? p->pus[i].faster_kinds + 1 : kinds;
+    if (kinds < 2)
+        return;
+    dti_text_add(text, "the cores are of %u kinds, the fastest first: PUs ", kinds);
+    for (uint32_t kind = 0; kind < kinds; kind++) {
+        struct dti_mask pus;
+        bool is_used = false;
+        dti_mask_clear(&pus);
+        for (uint32_t i = 0; i < p->num_pus; i++)
+            if (p->pus[i].faster_kinds == kind) {
+                dti_mask_add(&pus, p->pus[i].is.number);
+                is_used |= p->sharers[i] > 0;
+            }
+        used += is_used;
+        dti_text_add(text, "%s", kind > 0 ? "; " : "");
+        dti_mask_write(&pus, text);
+    }
+    if (used > 1)
+        dti_text_add(text,
+                     ". Replicas are on %u of them, and wait for the slowest; fastest_kinds leaves slow "
+                     "ones out",
+                     used);
+    dti_text_add(text, "\n");
+}
+
 /* Writes limits and settings of the process that a user may not expect. */
 static void describe_limits(const ditto_strategy *strategy, struct dti_text *text)
 {
     ditto_limits limits;
     dti_limits_read("", dti_context_saved_mask(), &limits);
     const ditto_topology_counts *m = &strategy->machine;
+    describe_kinds(strategy->placement, text);
     if (m->affinity_pus < m->cpuset_pus) {
         const char *variable = dti_openmp_binding();
         dti_text_add(text, "the affinity of the creating thread leaves out %u of the cpuset's %u PUs: %s%s\n",

@@ -54,6 +54,11 @@ ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
     if (kind->has_one_replica && o->placement == NULL && leaves_number_open(&placing))
         placing.num_replicas = 1;
     bool gives_pus = o->placement != NULL || placing.num_pus != 0;
+    if (gives_pus && o->fastest_kinds != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "fastest_kinds and %s are both set: the PUs are given, so leave fastest_kinds 0",
+                        o->placement != NULL ? "placement" : "placement_options.pus");
+    options.fastest_kinds = o->fastest_kinds;
     options.part = o->part == DITTO_SWITCH_OFF || gives_pus ? DITTO_SWITCH_OFF : DITTO_SWITCH_ON;
     DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), topology));
     ditto_status status = make_placement(o->placement, &placing, *topology, out);

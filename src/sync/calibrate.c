@@ -287,11 +287,11 @@ static ditto_status measure(struct dti_replica *self, void *argument)
 /* Returns the total size of the different last-level caches of the replicas' PUs. */
 static size_t cache_bytes(const ditto_placement *placement)
 {
+    const struct dti_replica_grouping *caches = &placement->level[DTI_LEVEL_LLC];
     size_t bytes = 0;
-    for (uint32_t i = 0; i < placement->replicas; i++) {
-        const struct dti_pu *pu = dti_placement_leader(placement, i);
-        bool counted = i > 0 && dti_placement_leader(placement, i - 1)->is.llc == pu->is.llc;
-        if (!counted && pu->caches > 0)
+    for (uint32_t i = 0; i < caches->groups; i++) {
+        const struct dti_pu *pu = dti_placement_leader(placement, caches->member[caches->first[i]]);
+        if (pu->caches > 0)
             bytes += pu->cache[pu->caches - 1].bytes;
     }
     return bytes;

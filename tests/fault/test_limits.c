@@ -688,6 +688,12 @@ static void wrong_options_are_refused(void **state)
     options.num_replicas = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
     assert_message("num_replicas and placement_options are both set");
+    placing.struct_size = sizeof placing;
+    options.num_replicas = 0;
+    options.fastest_kinds = 1;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+    assert_message("fastest_kinds and placement_options.pus are both set");
+    options.fastest_kinds = 0;
     options.placement_options = NULL;
     options.num_replicas = 2;
     options.stack_bytes = 1;

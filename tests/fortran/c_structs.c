@@ -49,6 +49,7 @@ void c_offsets(size_t *offsets)
                              AT(replicas_per_worker),
                              AT(parameter_nodes),
                              AT(num_parameter_nodes),
+                             AT(fastest_kinds),
                              offsetof(ditto_exchange_part, tag),
                              offsetof(ditto_exchange_part, src),
                              offsetof(ditto_exchange_part, dst),

@@ -104,6 +104,21 @@ def differences_of_affinity(program):
         yield "with --cpus, ditto-info says that the affinity leaves out PUs"
 
 
+def differences_of_kinds(program):
+    """Places replicas on a machine with four slow and four fast cores."""
+    for words, leaders, remedy in ((["--replicas", "4"], "4567", "nothing"),
+                                   (["--replicas", "5"], "45670", "--kinds 1"),
+                                   (["--kinds", "1"], "4567", None)):
+        found = json.loads(run(program, ["--json", "--topology",
+                                         "tests/replicas/machine/machines/rk3588.xml", *words]).stdout)
+        if [str(replica["devices"][0]["pu"]) for replica in found["replicas"]] != list(leaders):
+            yield f"{words} places replicas on {found['replicas']}"
+        said = [warning for warning in found["warnings"]
+                if warning["what"] == "the cores are of 2 kinds, the fastest first: PUs 4-7; 0-3"]
+        if [remedy in warning["remedy"] for warning in said] != ([True] if remedy else []):
+            yield f"{words} warns {found['warnings']}"
+
+
 def main(program, schema_path):
     schema = json.load(open(schema_path))
     found = []
@@ -139,6 +154,7 @@ def main(program, schema_path):
             found.append(f"{option} without --replicas printed {text.stdout!r}")
     found += differences_of_variables(program, schema)
     found += differences_of_affinity(program)
+    found += differences_of_kinds(program)
     active = run(program, [], DITTO_WAIT="active")
     for line in ("  DITTO_WAIT=active: ", " spin for 10 s, then sleep"):
         if line not in active.stdout:

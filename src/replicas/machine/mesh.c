@@ -3,7 +3,11 @@
  * A domain is the set of PUs that one NUMA node and one package have in common. The domains are put into a
  * chain. Each domain is followed by the nearest one of its package that is not in the chain yet, or by the
  * nearest one of all if the package has no more. Neighbours in the chain get neighbouring replica ids, so
- * that the tree of a reduction combines near replicas first. */
+ * that the tree of a reduction combines near replicas first.
+ *
+ * Within a domain, faster kinds of cores come first. The first PU of each set of PUs in a domain, on which the
+ * leader of a replica runs, is therefore one of the fastest, and boxes of the mesh mix as few kinds as
+ * possible. */
 #include "replicas/machine/topology.h"
 
 #include <stdlib.h>
@@ -30,6 +34,7 @@ static int by_mesh(const void *left, const void *right)
 {
     const struct dti_raw_pu *a = left, *b = right;
     int order = compare(a->pu.domain, b->pu.domain);
+    order = order != 0 ? order : compare(a->pu.faster_kinds, b->pu.faster_kinds);
     order = order != 0 ? order : compare(a->llc, b->llc);
     order = order != 0 ? order : compare(a->pu.is.core, b->pu.is.core);
     return order != 0 ? order : compare(a->pu.is.number, b->pu.is.number);

@@ -183,7 +183,7 @@ static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t ind
         .pu = { .is = { .number = pu->os_index,
                         .package = package != NULL ? package->logical_index : 0,
                         .core = core != NULL ? core->logical_index : index,
-                        .kind = kind > 0 ? (uint32_t)kind : 0,
+                        .kind = kind > 0 && t->counts.core_kinds > 1 ? (uint32_t)kind : 0,
                         .numa_node = own_node != NULL ? own_node->os_index : DITTO_NO_NODE },
                 .package_os = package != NULL ? package->os_index : 0,
                 .core_os = core != NULL ? core->os_index : pu->os_index },
@@ -244,17 +244,48 @@ static void count_nodes(ditto_topology *t, const bool *has_pus)
     }
 }
 
-/* Reads all PUs of the machine. Those in `usable` become the PUs of the topology. */
-static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, ditto_topology *t)
+/* Returns the number of kinds of cores. If hwloc cannot say which are faster, the kinds count as not known. */
+static uint32_t count_kinds(hwloc_topology_t hw)
 {
-    int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_PU), kinds = hwloc_cpukinds_get_nr(hw, 0);
+    int kinds = hwloc_cpukinds_get_nr(hw, 0), efficiency = -1;
+    bool ranked = kinds > 0 && hwloc_cpukinds_get_info(hw, 0, NULL, &efficiency, NULL, NULL, 0) == 0 &&
+                  efficiency >= 0;
+    return kinds == 1 || ranked ? (uint32_t)kinds : 0;
+}
+
+/* Sets faster_kinds of all PUs, and leaves out those of slower kinds than the `fastest` first ones (0: none).
+ * `faster` [core_kinds + 1] is workspace that is zero. */
+static void rank_kinds(ditto_topology *t, struct dti_raw_pu *raw, uint32_t *count, uint32_t fastest,
+                       uint32_t *faster)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        faster[raw[i].pu.is.kind] = 1; /* for now: a PU has the kind */
+    for (uint32_t kind = t->counts.core_kinds + 1u; kind-- > 0;)
+        if (faster[kind] != 0)
+            faster[kind] = t->kinds++;
+    for (uint32_t i = 0; i < *count; i++) {
+        raw[i].pu.faster_kinds = faster[raw[i].pu.is.kind];
+        if (fastest == 0 || raw[i].pu.faster_kinds < fastest)
+            raw[kept++] = raw[i];
+    }
+    *count = kept;
+    t->kinds = fastest != 0 && fastest < t->kinds ? fastest : t->kinds;
+}
+
+/* Reads all PUs of the machine. Those in `usable` become the PUs of the topology. */
+static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, uint32_t fastest_kinds,
+                             ditto_topology *t)
+{
+    int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_PU);
     uint32_t all = found > 0 ? (uint32_t)found : 0, used = 0;
     struct dti_raw_pu *raw = calloc(all + 1u, sizeof *raw);
     bool *has_pus = calloc(t->counts.machine_nodes + 1u, sizeof *has_pus);
     ditto_status status = DITTO_OK;
     t->pus = calloc(all + 1u, sizeof *t->pus);
-    t->counts.core_kinds = kinds > 0 ? (uint32_t)kinds : 0;
-    if (raw == NULL || has_pus == NULL || t->pus == NULL)
+    t->counts.core_kinds = count_kinds(hw);
+    uint32_t *faster = calloc(t->counts.core_kinds + 1u, sizeof *faster);
+    if (faster == NULL || raw == NULL || has_pus == NULL || t->pus == NULL)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", all);
     for (uint32_t i = 0; i < all && status == DITTO_OK; i++) {
         status = read_pu(hw, t, i, usable, &raw[used]);
@@ -266,10 +297,13 @@ static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, d
         status = DTI_FAIL(DITTO_ERR_RANGE,
                           "no PU is left that the process may use: affinity, cpuset and .cpus have none in "
                           "common; widen one of them");
+    if (status == DITTO_OK)
+        rank_kinds(t, raw, &used, fastest_kinds, faster);
     if (status == DITTO_OK && !dti_mesh_order(t, raw, used))
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a mesh of %u PUs", used);
     if (status == DITTO_OK)
         count_nodes(t, has_pus);
+    free(faster);
     free(has_pus);
     free(raw);
     return status;
@@ -387,7 +421,7 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     const struct dti_mask *affinity = !topology->live ? NULL : allowed != NULL ? allowed : &own_affinity;
     ditto_status status = find_usable(hw, options, affinity, topology, usable);
     if (status == DITTO_OK)
-        status = list_pus(hw, usable, topology);
+        status = list_pus(hw, usable, options->fastest_kinds, topology);
     hwloc_bitmap_free(usable);
     return status;
 }

@@ -26,6 +26,9 @@ struct dti_pu {
     /* The number of its domain. Domains are numbered from 0 in the order of the mesh. */
     uint32_t domain;
 
+    /* The number of faster kinds of cores among the PUs of the topology. */
+    uint32_t faster_kinds;
+
     /* Operating-system numbers. They do not depend on what the process may use. */
     uint32_t package_os;
     uint32_t core_os;
@@ -48,6 +51,9 @@ struct ditto_topology {
      * node and itself. */
     uint32_t *apart;
     uint32_t domains;
+
+    /* The number of kinds of cores that the PUs have, at least 1. */
+    uint32_t kinds;
     ditto_topology_counts counts;
 
     /* True if hwloc read the machine that runs the process, and no file or description of one. Threads can
@@ -65,7 +71,7 @@ void dti_topology_watch_forks(void);
 
 /* Reads this machine, or the one that the options describe. The PUs of this machine are limited to `allowed`
  * and to the cpuset cgroup. If `allowed` is NULL, the affinity of the calling thread is used instead. On all
- * machines the PUs are limited to those of options->cpus, if it is set. If options->part asks for it, only
+ * machines the PUs are limited to those of options->cpus and options->fastest_kinds. If options->part asks for it, only
  * the part of this process is left (part.h). */
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out);
@@ -87,7 +93,8 @@ bool dti_pu_same(const struct dti_pu *a, const struct dti_pu *b);
 
 /* A PU before it has a position in the mesh. The indices are those of hwloc. */
 struct dti_raw_pu {
-    /* Number, package, core, numa_node, kind, operating-system numbers and caches are filled in. */
+    /* Number, package, core, numa_node, kind, faster_kinds, operating-system numbers and caches are filled
+     * in. */
     struct dti_pu pu;
 
     /* Index into the topology's nodes, or DITTO_NO_NODE. */

@@ -35,6 +35,16 @@ static void close_candidate(struct dti_candidates *s, uint32_t end, uint32_t tie
     s->tiers = tier >= s->tiers ? tier + 1 : s->tiers;
 }
 
+/* Returns the tier of a candidate that has the elements s->listed .. end - 1 of s->pu. */
+static uint32_t tier_of(const ditto_topology *t, const struct dti_candidates *s, uint32_t end)
+{
+    uint32_t slowest = 0;
+    for (uint32_t i = s->listed; i < end; i++)
+        if (t->pus[s->pu[i]].faster_kinds > slowest)
+            slowest = t->pus[s->pu[i]].faster_kinds;
+    return t->pus[s->pu[s->listed]].is.smt * t->kinds + slowest;
+}
+
 /* Orders candidates by their leaders. Candidates with the same leader keep their order. */
 static int in_order(const void *left, const void *right)
 {
@@ -149,10 +159,12 @@ ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shap
         dti_candidates_free(out);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
     }
-    for (uint32_t i = 0; i < t->counts.pus; i++)
+    for (uint32_t i = 0; i < t->counts.pus; i++) {
+        uint32_t end = out->listed + (uint32_t)b.size;
         if (b.size <= t->counts.pus - out->listed && is_origin(&b, &t->pus[i].is) &&
             list_box(&b, &t->pus[i].is, out->pu + out->listed))
-            close_candidate(out, out->listed + (uint32_t)b.size, t->pus[i].is.smt);
+            close_candidate(out, end, tier_of(t, out, end));
+    }
     if (!t->counts.regular)
         list_left_over(&b, covered, out);
     free(covered);
@@ -194,7 +206,7 @@ static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wa
             if (part[i] == wanted && t->pus[i].is.mesh[3] == smt)
                 s->pu[end++] = i;
     if (end > s->listed)
-        close_candidate(s, end, t->pus[s->pu[s->listed]].is.smt);
+        close_candidate(s, end, tier_of(t, s, end));
 }
 
 ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span span, bool no_smt,

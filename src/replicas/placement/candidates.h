@@ -13,9 +13,10 @@ struct dti_candidate {
     /* Index into the topology's PUs. It equals pu[first]. */
     uint32_t leader;
 
-    /* Candidates of lower tiers are used first. In tier 0 the leader is the first PU of a core, in tier 1 it
-     * is an SMT sibling, and so on. Candidates made of left-over PUs are in the last tier. Candidates made of
-     * given sets are all in tier 0. */
+    /* Candidates of lower tiers are used first. In the first tiers, one for each kind of cores, the leader is
+     * the first PU of a core. In the next ones it is an SMT sibling, and so on. A candidate is as slow as the
+     * slowest of its cores. Candidates made of left-over PUs are in the last tier. Candidates made of given
+     * sets are all in tier 0. */
     uint32_t tier;
 };
 

@@ -1,6 +1,9 @@
 /* tests/replicas/machine/machines.c - see machines.h. */
 #include "replicas/machine/machines.h"
 
+#include <hwloc.h>
+#include <unistd.h>
+
 const struct machine machines[MACHINES] = {
     [MACHINE_SERVER] = { "2 x 64 SMT server", "pack:2 [numa] l3:1 core:64 pu:2(indexes=2*128:128*1)" },
     [MACHINE_PACKAGES] = { "4 packages", "pack:4 [numa] core:8 pu:1" },
@@ -14,6 +17,7 @@ const struct machine machines[MACHINES] = {
                       "pack:2 [numa] l3:12(size=32MiB) core:8 pu:2(indexes=2*192:192*1)" },
     [MACHINE_ONE_CORE] = { "one-core VM", "pack:1 [numa] core:1 pu:1" },
     [MACHINE_LARGEST] = { "8 x 64 SMT", "pack:8 [numa] core:64 pu:2(indexes=2*512:512*1)" },
+    [MACHINE_RK3588] = { "slow and fast cores, recorded", "rk3588.xml" },
 };
 
 ditto_topology *machine_part(const char *text, const char *cpus)
@@ -35,6 +39,36 @@ ditto_topology *machine_part(const char *text, const char *cpus)
 ditto_topology *machine_topology(int machine)
 {
     return machine_part(machines[machine].text, NULL);
+}
+
+void write_kinds(char path[SCRATCH_NAME], const char *synthetic, const char *const *kinds, bool ranked)
+{
+    hwloc_topology_t hw;
+    hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+    close(mkstemp(scratch_name(path, "kinds")));
+    assert_int_equal(hwloc_topology_init(&hw), 0);
+    if (synthetic != NULL)
+        assert_int_equal(hwloc_topology_set_synthetic(hw, synthetic), 0);
+    assert_int_equal(hwloc_topology_load(hw), 0);
+    for (int kind = 0; kinds[kind] != NULL; kind++) {
+        assert_int_equal(hwloc_bitmap_list_sscanf(pus, kinds[kind]), 0);
+        assert_int_equal(hwloc_cpukinds_register(hw, pus, ranked ? kind : -1, 0, NULL, 0), 0);
+    }
+    assert_int_equal(hwloc_topology_export_xml(hw, path, 0), 0);
+    hwloc_topology_destroy(hw);
+    hwloc_bitmap_free(pus);
+}
+
+ditto_topology *machine_of_kinds(const char *synthetic, const char *const *kinds, bool ranked,
+                                 const char *cpus, uint32_t fastest_kinds)
+{
+    ditto_topology *topology;
+    char path[SCRATCH_NAME];
+    write_kinds(path, synthetic, kinds, ranked);
+    assert_ok(ditto_topology_create(
+        &OPTIONS(topology, .xml_path = path, .cpus = cpus, .fastest_kinds = fastest_kinds), &topology));
+    remove(path);
+    return topology;
 }
 
 const char *placement_lines(const ditto_placement *placement)

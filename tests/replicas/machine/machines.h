@@ -33,6 +33,9 @@ enum {
     MACHINE_AMD,
     MACHINE_ONE_CORE,
     MACHINE_LARGEST,
+
+    /* PUs 0 to 3 are slow, and PUs 4 to 7 are fast. */
+    MACHINE_RK3588,
     MACHINES
 };
 extern const struct machine machines[MACHINES];
@@ -42,6 +45,16 @@ extern const struct machine machines[MACHINES];
  * The caller destroys it. */
 ditto_topology *machine_part(const char *text, const char *cpus);
 ditto_topology *machine_topology(int machine);
+
+/* Writes the file of a synthetic machine, or of this one if `synthetic` is NULL, whose cores are of several
+ * kinds. kinds[0] has the PUs of the slowest kind, kinds[1] those of the next one, and so on, up to NULL. If
+ * `ranked` is false, hwloc does not know which kinds are faster. The caller removes the file. */
+void write_kinds(char path[SCRATCH_NAME], const char *synthetic, const char *const *kinds, bool ranked);
+
+/* Creates the topology of such a machine. Only the `fastest_kinds` fastest kinds of the PUs `cpus` are in the topology (0
+ * and NULL: all). */
+ditto_topology *machine_of_kinds(const char *synthetic, const char *const *kinds, bool ranked,
+                                 const char *cpus, uint32_t fastest_kinds);
 
 /* Returns the text of a placement without its title, check and end lines, for example "0: 0-3\n1: 4-7\n". The
  * text is in static storage. */

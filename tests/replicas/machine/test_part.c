@@ -145,6 +145,22 @@ static void two_parts_of_a_server_are_its_sockets(void **state)
     assert_ok(ditto_topology_destroy(t));
 }
 
+static void each_part_has_its_share_of_each_kind_of_cores(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_RK3588);
+    for (uint32_t parts = 2; parts <= 4; parts++)
+        for (uint32_t index = 0; index < parts; index++) {
+            struct dti_mask pus;
+            uint32_t of_kind[2] = { 0 };
+            dti_part_choose(t, &(struct dti_part){ .index = index, .parts = parts }, &pus);
+            for (uint32_t i = 0; i < t->counts.pus; i++)
+                of_kind[t->pus[i].is.kind] += dti_mask_has(&pus, t->pus[i].is.number);
+            for (int kind = 0; kind < 2; kind++)
+                assert_true(of_kind[kind] == 4 / parts || of_kind[kind] == 4 / parts + 1);
+        }
+    assert_ok(ditto_topology_destroy(t));
+}
+
 /* -- strategies -- */
 
 /* Returns the PU of the only replica of a strategy. Its description says which part of the PUs it has, or
@@ -275,6 +291,7 @@ int main(void)
         cmocka_unit_test_teardown(a_wrong_part_is_an_error, clear_environment),
         cmocka_unit_test(parts_are_disjoint_and_have_whole_cores_if_there_are_enough),
         cmocka_unit_test(two_parts_of_a_server_are_its_sockets),
+        cmocka_unit_test(each_part_has_its_share_of_each_kind_of_cores),
         cmocka_unit_test_teardown(processes_of_one_machine_put_their_replicas_on_different_pus,
                                   clear_environment),
         cmocka_unit_test_teardown(options_and_environment_take_all_pus, clear_environment),

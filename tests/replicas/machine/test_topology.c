@@ -428,6 +428,64 @@ static void a_description_says_what_the_affinity_leaves_out_and_why(void **state
     assert_int_equal(in_child(describe_bound_strategy, NULL, 120), 0);
 }
 
+enum { ONE_PU = 77 };
+
+/* hwloc takes this machine for one whose second PU is on a faster kind of cores. */
+static int use_two_kinds(void *unused)
+{
+    struct dti_mask allowed;
+    char path[SCRATCH_NAME], pu[2][16], text[4096], expected[200];
+    const char *const kinds[] = { pu[0], pu[1], NULL };
+    uint32_t number[2], found = 0;
+    ditto_strategy *s;
+    REQUIRE(dti_affinity_get(&allowed) == DITTO_OK);
+    for (uint32_t i = 0; i < DTI_MAX_PUS && found < 2; i++)
+        if (dti_mask_has(&allowed, i)) {
+            snprintf(pu[found], sizeof pu[found], "%u", i);
+            number[found++] = i;
+        }
+    if (found < 2)
+        return ONE_PU;
+    cpu_set_t two;
+    CPU_ZERO(&two);
+    CPU_SET(number[0], &two);
+    CPU_SET(number[1], &two);
+    REQUIRE(sched_setaffinity(0, sizeof two, &two) == 0);
+    write_kinds(path, NULL, kinds, true);
+    setenv("HWLOC_XMLFILE", path, 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    for (uint32_t replicas = 1; replicas <= 2; replicas++) {
+        ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
+        snprintf(expected, sizeof expected, "the cores are of 2 kinds, the fastest first: PUs %u; %u%s\n",
+                 number[1], number[0],
+                 replicas == 2
+                     ? ". Replicas are on 2 of them, and wait for the slowest; fastest_kinds leaves "
+                       "slow ones out"
+                     : "");
+        REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .num_replicas = replicas), &s) ==
+                DITTO_OK);
+        REQUIRE(ditto_strategy_replica_info(s, 0, 0, &info) == DITTO_OK);
+        REQUIRE(info.planned.pu.number == number[1] && info.cpu == (int32_t)number[1]);
+        REQUIRE(ditto_strategy_describe(s, text, sizeof text, NULL) == DITTO_OK);
+        REQUIRE(strstr(text, expected) != NULL);
+        REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
+    }
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &OPTIONS(strategy, .fastest_kinds = 1), &s) == DITTO_OK);
+    REQUIRE(ditto_strategy_num_replicas(s) == 1);
+    REQUIRE(ditto_strategy_describe(s, text, sizeof text, NULL) == DITTO_OK);
+    REQUIRE(strstr(text, "kinds") == NULL);
+    REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
+    return remove(path);
+}
+
+static void a_strategy_uses_fast_kinds_first_and_describes_them(void **state)
+{
+    int code = in_child(use_two_kinds, NULL, 60);
+    if (code == ONE_PU)
+        skip();
+    assert_int_equal(code, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +508,7 @@ int main(void)
         cmocka_unit_test(malformed_machines_are_refused),
         cmocka_unit_test(an_empty_cpuset_is_refused),
         cmocka_unit_test(the_topology_of_this_machine_is_limited_to_the_affinity),
+        cmocka_unit_test(a_strategy_uses_fast_kinds_first_and_describes_them),
         cmocka_unit_test(a_description_says_what_the_affinity_leaves_out_and_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

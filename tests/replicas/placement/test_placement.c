@@ -455,6 +455,111 @@ static void the_placements_on_all_machines_are_printed(void **state)
         }
 }
 
+/* -- fast and slow kinds of cores -- */
+
+static void fast_kinds_of_cores_are_used_first(void **state)
+{
+    static const char four[] = "core:8 pu:1", phone[] = "core:8 pu:1", two_caches[] = "l3:2 core:10 pu:1",
+                      laptop[] = "core:14 pu:2", two_nodes[] = "pack:1 numa:2 core:4 pu:1";
+    /* From slow to fast. */
+    static const char *const halves[] = { "0-3", "4-7", NULL },
+                             *const of_phone[] = { "0-3", "4-6", "7", NULL },
+                             *const in_caches[] = { "0-4,10-14", "5-9,15-19", NULL },
+                             *const of_laptop[] = { "12-27", "0-11", NULL },
+                             *const three[] = { "0-4", "5-7", NULL };
+    /* The slow cores of the laptop have one PU each. */
+    static const char pus_of_laptop[] = "0-12,14,16,18,20,22,24,26";
+    static const int64_t pair[] = { 1, 1, 2, 1 };
+    static const struct {
+        const char *machine;
+        const char *const *kinds;
+        const char *cpus;
+        uint32_t fastest_kinds;
+        ditto_placement_options o;
+        const char *expected;
+    } cases[] = {
+        { four, halves, NULL, 0, { .num_replicas = 4 }, "0: 4\n1: 5\n2: 6\n3: 7\n" },
+        { four, halves, NULL, 0, { .num_replicas = 6 }, "0: 4\n1: 5\n2: 6\n3: 7\n4: 0\n5: 1\n" },
+        { four, halves, NULL, 0, { .span = DITTO_SPAN_MACHINE }, "0: 4-7,0-3\n" },
+        { four, halves, NULL, 1, { .span = DITTO_SPAN_MACHINE }, "0: 4-7\n" },
+        { four, halves, NULL, 1, { .span = DITTO_SPAN_CORE }, "0: 4\n1: 5\n2: 6\n3: 7\n" },
+        { four, halves, NULL, 9, { .num_replicas = 1 }, "0: 4\n" },
+        { four, halves, "0-3", 0, { .num_replicas = 2 }, "0: 0\n1: 1\n" },
+        { four, halves, "0-3", 1, { .span = DITTO_SPAN_MACHINE }, "0: 0-3\n" },
+        { phone, of_phone, NULL, 0, { .num_replicas = 3 }, "0: 7\n1: 4\n2: 5\n" },
+        { phone, of_phone, NULL, 2, { .span = DITTO_SPAN_CORE }, "0: 7\n1: 4\n2: 5\n3: 6\n" },
+        { phone, of_phone, "0-5", 1, { .span = DITTO_SPAN_CORE }, "0: 4\n1: 5\n" },
+        { two_caches, in_caches, NULL, 0, { .num_replicas = 3 }, "0: 5\n1: 6\n2: 7\n" },
+        { two_caches, in_caches, NULL, 0, { .span = DITTO_SPAN_LLC }, "0: 5-9,0-4\n1: 15-19,10-14\n" },
+        { two_caches, in_caches, NULL, 1, { .span = DITTO_SPAN_LLC }, "0: 5-9\n1: 15-19\n" },
+        /* A sibling of a fast core is used after all slow cores. */
+        { laptop,
+          of_laptop,
+          pus_of_laptop,
+          0,
+          { .num_replicas = 15 },
+          "0: 0\n1: 1\n2: 2\n3: 4\n4: 6\n5: 8\n6: 10\n7: 12\n8: 14\n9: 16\n10: 18\n11: 20\n12: 22\n13: 24\n"
+          "14: 26\n" },
+        { laptop,
+          of_laptop,
+          pus_of_laptop,
+          0,
+          { .span = DITTO_SPAN_MACHINE },
+          "0: 0,2,4,6,8,10,12,14,16,18,20,22,24,26,1,3,5,7,9,11\n" },
+        { laptop,
+          of_laptop,
+          pus_of_laptop,
+          1,
+          { .span = DITTO_SPAN_CORE },
+          "0: 0-1\n1: 2-3\n2: 4-5\n3: 6-7\n4: 8-9\n5: 10-11\n" },
+        /* The fast node comes before the equal spread over the nodes. */
+        { two_nodes, halves, NULL, 0, { .num_replicas = 4 }, "0: 4\n1: 5\n2: 6\n3: 7\n" },
+        { two_nodes, halves, NULL, 0, { .num_replicas = 5 }, "0: 0\n1: 4\n2: 5\n3: 6\n4: 7\n" },
+        { two_nodes, halves, NULL, 0, { .num_replicas = 1, .span = DITTO_SPAN_NUMA_NODE }, "0: 4-7\n" },
+        /* A pair is as slow as its slower core. */
+        { four, three, NULL, 0, { .num_replicas = 1, .shape = pair, .shape_rank = 4 }, "0: 5-6\n" },
+        { four,
+          three,
+          NULL,
+          0,
+          { .num_replicas = 3, .shape = pair, .shape_rank = 4 },
+          "0: 5-6\n1: 7,0\n2: 1-2\n" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ditto_topology *t = machine_of_kinds(cases[i].machine, cases[i].kinds, true, cases[i].cpus,
+                                             cases[i].fastest_kinds);
+        ditto_placement_options o = cases[i].o;
+        ditto_placement *p;
+        o.struct_size = sizeof o;
+        assert_ok(ditto_placement_create(t, &o, &p));
+        if (strcmp(placement_lines(p), cases[i].expected) != 0)
+            fail_msg("case %zu is placed on\n%sand not on\n%s", i, placement_lines(p), cases[i].expected);
+        assert_ok(ditto_placement_destroy(p));
+        assert_ok(ditto_topology_destroy(t));
+    }
+}
+
+static void the_default_number_of_replicas_is_that_of_the_chosen_kinds(void **state)
+{
+    static const char *const kinds[] = { "0-3", "4-6", "7", NULL };
+    static const uint32_t expected[] = { 8, 1, 4, 8, 8 }, expected_unranked[] = { 8, 8, 8, 8, 8 };
+    for (uint32_t fastest = 0; fastest < 5; fastest++)
+        for (int ranked = 0; ranked < 2; ranked++) {
+            ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
+            ditto_topology *t = machine_of_kinds("core:8 pu:1", kinds, ranked != 0, NULL, fastest);
+            ditto_pu pu;
+            assert_ok(ditto_topology_count(t, &counts));
+            assert_ok(ditto_topology_pu(t, 0, &pu));
+            assert_int_equal(counts.core_kinds, ranked != 0 ? 3 : 0);
+            assert_int_equal(counts.default_num_replicas, (ranked ? expected : expected_unranked)[fastest]);
+            assert_int_equal(counts.cpuset_pus, 8);
+            assert_int_equal(counts.affinity_pus, 8);
+            assert_int_equal(pu.number, ranked != 0 ? 7 : 0);
+            assert_int_equal(pu.kind, ranked != 0 ? 2 : 0);
+            assert_ok(ditto_topology_destroy(t));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +580,8 @@ int main(void)
         cmocka_unit_test(text_is_read_in_a_cpuset_with_another_order_of_nodes),
         cmocka_unit_test(malformed_text_is_refused),
         cmocka_unit_test(the_placements_on_all_machines_are_printed),
+        cmocka_unit_test(fast_kinds_of_cores_are_used_first),
+        cmocka_unit_test(the_default_number_of_replicas_is_that_of_the_chosen_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
