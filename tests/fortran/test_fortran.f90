@@ -50,7 +50,7 @@ contains
     end function
 
     subroutine structs_are_those_of_c()
-        integer(c_size_t) :: bytes(4), offsets(39), own(39)
+        integer(c_size_t) :: bytes(4), offsets(40), own(40)
         type(strategy_options), target :: o
         type(exchange_part), target :: p
         type(pending), target :: q
