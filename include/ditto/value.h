@@ -280,7 +280,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_info(const ditto_value *value
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out);
 
 /** Returns the one element of a plain or mirrored value as a number. The dtype may be any real one, also an
- *  integer or bool.
+ *  integer or bool. If the value is a component of a variable, a thread outside of runs waits until no run of
+ *  the strategy writes it.
  *
  *  @param value  the value
  *  @param out    [out] the number

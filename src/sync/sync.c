@@ -161,6 +161,14 @@ static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
                     dti_team_num_replicas(team));
 }
 
+/* Edge        V0 -> V1  A replica has found the state complete, and shows it. ditto_strategy_diagnose, on any
+ *                       thread, sees what it shows, and a complete state. It stays as long as the team. */
+static void use(struct dti_replica *self, struct dti_sync *sync)
+{
+    self->sync = sync;
+    atomic_store_explicit(&self->shown_sync, sync, memory_order_release); /* V0 */
+}
+
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)
 {
     struct dti_sync *sync;
@@ -171,7 +179,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     DTI_TRY(allocate(team, &sync));
     dti_team_set_sync(team, sync);
     for (uint32_t i = 0; i < sync->num_replicas; i++)
-        dti_team_replica(team, i)->sync = sync;
+        use(dti_team_replica(team, i), sync);
 
     DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
     dti_machine_shape_of_placement(dti_team_options(team)->placement, &sync->shape);
@@ -246,12 +254,12 @@ static ditto_status make_inner(struct dti_team *team)
 
 void dti_sync_go_in(struct dti_replica *self)
 {
-    self->sync = self->sync->inner;
+    use(self, self->sync->inner);
 }
 
 void dti_sync_go_out(struct dti_replica *self)
 {
-    self->sync = self->sync->outer;
+    use(self, self->sync->outer);
 }
 
 ditto_status dti_sync_inner_run_begins(struct dti_team *team)

@@ -167,13 +167,11 @@ ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
 
 ditto_status ditto_value_f64(const ditto_value *value, double *out)
 {
-    ditto_tensor tensor;
     DTI_ENTER_QUICKLY();
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
-    DTI_TRY(dti_inspect_tensor(value, &tensor));
-    return dti_tensor_number(&tensor, out);
+    return dti_inspect_number(value, out);
 }
 
 ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, ditto_tensor *out)

@@ -38,7 +38,7 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
     if (value == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the value of \"%s\"", from->name);
     ditto_status status = from->kind->cross_read(from, value);
-    if (status == DITTO_OK && from->may_differ && dti_cross_has_hosts(v->team)) {
+    if (status == DITTO_OK && dti_variable_may_differ(from) && dti_cross_has_hosts(v->team)) {
         /* The component that counts is that of the first replica of the first host. */
         struct dti_cross_request request = { .name = dti_public_function, .object = v->name };
         const struct dti_gathered *all;
@@ -58,10 +58,10 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
 static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const ditto_variable *from)
 {
     struct assign_copy copy = { v, from, rule };
-    if (from->may_differ)
+    if (dti_variable_may_differ(from))
         DTI_TRY(dti_variable_split(v));
     DTI_TRY(dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, copy_range, &copy));
-    if (rule == DTI_RULE_ASSIGN && !from->may_differ)
+    if (rule == DTI_RULE_ASSIGN && !dti_variable_may_differ(from))
         dti_variable_set_equal(v);
     return DITTO_OK;
 }
@@ -74,7 +74,7 @@ static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto
     /* If it can, each replica's component gets the value of the same replica. Otherwise all components get
      * one value. */
     bool each = v->mirrored && from->mirrored && from->own_copies &&
-                (v->own_copies || (from->may_differ && dti_variable_is_splittable(v)));
+                (v->own_copies || (dti_variable_may_differ(from) && dti_variable_is_splittable(v)));
     if (status == DITTO_OK)
         status = each ? copy_components(v, rule, from) : copy_whole(v, rule, from);
     dti_cross_leave(v->team, &frame);

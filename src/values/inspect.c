@@ -1,5 +1,7 @@
 /* src/values/inspect.c - reading a value: its parts, its members, and the values that can be taken from
  * it. */
+#include "base/types/convert.h"
+#include "replicas/team/turn.h"
 #include "values/values.h"
 #include "vars/vars.h"
 
@@ -93,6 +95,20 @@ ditto_status dti_inspect_tensor(const ditto_value *v, ditto_tensor *out)
                         ? "reduce it into a dense array (ditto_strategy_reduce_to)"
                         : "choose a replica (ditto_value_select, ditto_value_component) or reduce it "
                           "(ditto_strategy_reduce)");
+}
+
+ditto_status dti_inspect_number(const ditto_value *v, double *out)
+{
+    struct dti_team *team = dti_team_of(v->strategy);
+    ditto_tensor tensor;
+    /* A thread that may not make cross calls is in a run, or a run may wait for it. */
+    bool waits = v->on_variables && dti_context_may_cross(team) && !dti_team_forked(team);
+    bool taken = waits && dti_team_take_turn(team);
+    ditto_status status = dti_inspect_tensor(v, &tensor);
+    if (status == DITTO_OK)
+        status = dti_tensor_number(&tensor, out);
+    dti_team_give_turn(team, taken);
+    return status;
 }
 
 ditto_status dti_inspect_copy_component(const ditto_value *value, const ditto_variable *v, void **copy)

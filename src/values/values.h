@@ -209,6 +209,10 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
 ditto_status dti_inspect_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* Returns DITTO_ERR_INVALID if the value is neither plain nor mirrored. */
 ditto_status dti_inspect_tensor(const ditto_value *value, ditto_tensor *out);
+/* Returns the one element of such a value as a number. If the value lies in a variable, a thread outside of
+ * runs waits for the turn, because a run may be writing the variable. Also fails with SHAPE or
+ * UNSUPPORTED. */
+ditto_status dti_inspect_number(const ditto_value *value, double *out);
 /* Copies the tensor of a value that was taken from the variable `v`, for a call that writes to `v` while it
  * reads the value. The caller has the turn, and frees *copy. For other values *copy is NULL. Returns
  * DITTO_ERR_NO_MEMORY. */

@@ -60,8 +60,11 @@ struct ditto_variable {
     bool own_copies;
 
     /* True if an update, or an assignment of another variable's value, may have written different values to
-     * the components, and no assignment has made them equal since. */
-    bool may_differ;
+     * the components, and no assignment has made them equal since. All accesses are relaxed. Replica 0, or a
+     * thread with the turn, writes it, and replicas see this by their next meeting or job. A reduction looks
+     * at it before it has the turn. With one host, nothing depends on what it finds then. Several hosts make
+     * the calls and runs of a strategy in one order. */
+    _Atomic bool may_differ;
 
     bool wants_copies; /* created with DITTO_COPIES_PER_REPLICA */
     bool central;      /* the strategy has central storage (struct dti_storage) */
@@ -220,6 +223,11 @@ ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *
 /* Returns INVALID if the replica has started a step that updates the variable, or the variable of this slot,
  * and not finished it. */
 ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v);
+
+static inline bool dti_variable_may_differ(const ditto_variable *v)
+{
+    return atomic_load_explicit(&v->may_differ, memory_order_relaxed);
+}
 
 /* Tells all optimizers of v that v->may_differ has changed, because the copies that an optimizer writes
  * depend on it. The caller is a thread that has the turn, or a replica in a run, and no replica is in

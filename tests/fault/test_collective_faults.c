@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -636,6 +637,66 @@ static void diagnose_says_in_which_call_each_replica_waits(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* Runs inside runs, each with collectives whose labels consist of one letter. */
+struct nested {
+    ditto_strategy *strategy;
+    _Atomic bool over;
+    _Atomic int mixed; /* labels with two letters */
+};
+
+static ditto_status meet_labelled(ditto_replica *self, const char *label)
+{
+    DITTO_TRY(ditto_barrier(self, &OPTIONS(reduce, .label = label)));
+    return ditto_barrier(self, NULL);
+}
+
+static ditto_status meet_inside(ditto_replica *self, void *unused)
+{
+    DITTO_TRY(meet_labelled(self, "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii"));
+    return meet_labelled(self, "jjjj");
+}
+
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *user, ditto_value **result)
+{
+    return ditto_strategy_run(strategy, meet_inside, NULL);
+}
+
+static ditto_status meet_around(ditto_replica *self, void *unused)
+{
+    for (int i = 0; i < 20; i++) {
+        DITTO_TRY(meet_labelled(self, "oooooooooooooooooooooooooooooooooooooooooooooooooooooooooo"));
+        DITTO_TRY(ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL));
+        DITTO_TRY(meet_labelled(self, "pppppppppp"));
+    }
+    return DITTO_OK;
+}
+
+static void *diagnose_until_over(void *argument)
+{
+    struct nested *n = argument;
+    while (!n->over)
+        for (const char *at = ditto_strategy_diagnose(n->strategy); (at = strchr(at, '"')) != NULL;) {
+            size_t length = strcspn(at + 1, "\"");
+            n->mixed += strspn(at + 1, (char[2]){ at[1], '\0' }) != length;
+            at += length + 2;
+        }
+    return NULL;
+}
+
+static void diagnose_may_be_called_while_runs_are_nested(void **state)
+{
+    pthread_t thread;
+    struct nested n = { .strategy = make_strategy(3, NULL) };
+    assert_int_equal(pthread_create(&thread, NULL, diagnose_until_over, &n), 0);
+    for (int i = 0; i < test_trials(60); i++)
+        assert_ok(ditto_strategy_run(n.strategy, meet_around, NULL));
+    n.over = true;
+    pthread_join(thread, NULL);
+    assert_int_equal(n.mixed, 0);
+    assert_ok(ditto_strategy_destroy(n.strategy));
+}
+
 /* -- Numbers of operations -- */
 
 static ditto_status three_barriers(ditto_replica *self, void *unused)
@@ -756,6 +817,7 @@ int main(void)
         cmocka_unit_test(a_destination_that_two_replicas_share_is_refused),
         cmocka_unit_test(each_pack_of_a_list_has_its_own_time_limit),
         cmocka_unit_test(diagnose_says_in_which_call_each_replica_waits),
+        cmocka_unit_test(diagnose_may_be_called_while_runs_are_nested),
         cmocka_unit_test(operations_are_numbered_within_their_run),
         cmocka_unit_test(labels_stand_in_messages),
     };

@@ -32,8 +32,9 @@ struct dti_replica {
     uint32_t pus; /* the number of PUs in the replica's set */
     struct dti_crew *crew;
 
-    /* The state of src/sync for the run that the replica is in. */
+    /* The state of src/sync for the run that the replica is in, and the same for other threads (sync.c). */
     struct dti_sync *sync;
+    _Atomic(struct dti_sync *) shown_sync;
 
     /* Copies of members of the team, because every meeting reads them. */
     const struct dti_stop *stop;

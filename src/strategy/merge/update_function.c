@@ -74,7 +74,7 @@ static ditto_status check_argument(const ditto_value *argument)
 static bool is_per_replica(const ditto_value *argument)
 {
     if (argument->kind == DITTO_VALUE_VARIABLE)
-        return !argument->variable->mirrored || argument->variable->may_differ;
+        return !argument->variable->mirrored || dti_variable_may_differ(argument->variable);
     return argument->kind == DITTO_VALUE_PER_REPLICA;
 }
 

@@ -71,13 +71,10 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
 static ditto_status reduce_f64(struct reading *reading, ditto_op op, const ditto_value *value, double *out)
 {
     ditto_value *reduced;
-    ditto_tensor tensor;
     DTI_LEAVES_GATES(held);
     DTI_TRY(check_reading(reading, value, out, &held));
     DTI_TRY(dti_reduce_value(reading->strategy, op, value, NULL, 0, &reduced));
-    ditto_status status = dti_inspect_tensor(reduced, &tensor);
-    if (status == DITTO_OK)
-        status = dti_tensor_number(&tensor, out);
+    ditto_status status = dti_inspect_number(reduced, out);
     dti_value_drop(reduced);
     return status;
 }

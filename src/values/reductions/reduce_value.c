@@ -20,7 +20,7 @@ bool dti_is_one_value(const ditto_value *v)
 
 bool dti_is_read_alone(const ditto_value *v)
 {
-    return dti_is_one_value(v) && (v->kind != DITTO_VALUE_VARIABLE || !v->variable->may_differ);
+    return dti_is_one_value(v) && (v->kind != DITTO_VALUE_VARIABLE || !dti_variable_may_differ(v->variable));
 }
 
 ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype)

@@ -109,7 +109,7 @@ void dti_applying_finish(void *context, uint32_t replica, size_t item, size_t fi
     const struct dti_applying *a = context;
     const ditto_optimizer *o = a->optimizer;
     item += a->first_item;
-    if (o->variable[o->item[item].variable]->may_differ)
+    if (dti_variable_may_differ(o->variable[o->item[item].variable]))
         dti_apply_to_each(a, item, first, first + count, tile);
     else
         step_all(a, replica, item, first, count, tile, out);

@@ -243,7 +243,7 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
         dti_copies_read(o->sum[i->variable], replica, base + at, base + stop, tile);
         if (s->factor != 1)
             dti_scale_gradient(v->spec.dtype, s->factor, tile, stop - at);
-        if (v->may_differ) {
+        if (dti_variable_may_differ(v)) {
             dti_apply_to_each(s->applying, item, at, stop, tile);
             continue;
         }

@@ -21,7 +21,7 @@
 static struct dti_copy_set copies_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
 {
     const ditto_variable *v = o->variable[item->variable];
-    return v->may_differ ? DTI_COPIES_WRITTEN_BY_FINISH : v->copies_of_piece[item->piece];
+    return dti_variable_may_differ(v) ? DTI_COPIES_WRITTEN_BY_FINISH : v->copies_of_piece[item->piece];
 }
 
 static ditto_status make_items(ditto_optimizer *o)

@@ -330,9 +330,9 @@ ditto_status dti_variable_split(ditto_variable *v)
 
 static void note_difference(ditto_variable *v, bool may_differ)
 {
-    if (v->may_differ == may_differ)
+    if (dti_variable_may_differ(v) == may_differ)
         return;
-    v->may_differ = may_differ;
+    atomic_store_explicit(&v->may_differ, may_differ, memory_order_relaxed);
     dti_optimizers_see_copies(v);
 }
 

@@ -191,7 +191,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                         "with DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
                         v->name);
     dti_changed(v, self->index); /* also if the write fails, because it may have changed something */
-    if (v->may_differ)
+    if (dti_variable_may_differ(v))
         return write_each(self, &targeted, v, rule);
     if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->index == 0 && overlaps_copy(v, value))
         return write_from_copy(self, &targeted, v);

@@ -404,6 +404,83 @@ static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_on
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- another thread reduces while runs update. Without ThreadSanitizer the test shows little -- */
+
+struct updated {
+    ditto_strategy *strategy;
+    ditto_variable *v; /* one f32 */
+    _Atomic bool over;
+    _Atomic int failures;
+};
+
+static ditto_status add_one(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                            void *user, ditto_tensor *result)
+{
+    *(float *)copy->data += 1;
+    return DITTO_OK;
+}
+
+static ditto_status update_in_run(ditto_replica *self, void *argument)
+{
+    struct updated *u = argument;
+    float own = 1;
+    return ditto_update(self, u->v, add_one, NULL, &(ditto_tensor){ .data = &own, .dtype = DITTO_F32 }, 1,
+                        NULL);
+}
+
+static bool is_small_whole(double number)
+{
+    return number >= 0 && number <= 3 && number == (int)number;
+}
+
+/* Returns false if a call fails, or finds another number than 0 to 3. */
+static bool reduce_in_all_ways(struct updated *u)
+{
+    ditto_value *value, *reduced, *part[3];
+    uint32_t count;
+    double number = -1, of_part = -1, of_reduced = -1;
+    bool right = ditto_variable_value(u->v, &value) == DITTO_OK &&
+                 ditto_strategy_reduce(u->strategy, DITTO_MEAN, value, NULL, 0, &reduced) == DITTO_OK &&
+                 ditto_strategy_reduce_f64(u->strategy, DITTO_MEAN, value, &number) == DITTO_OK &&
+                 ditto_strategy_local_results(u->strategy, value, part, &count) == DITTO_OK &&
+                 ditto_value_destroy(reduced) == DITTO_OK && ditto_value_destroy(value) == DITTO_OK;
+    for (uint32_t r = 0; right && r < count; r++)
+        right = is_small_whole(number) && ditto_value_f64(part[r], &of_part) == DITTO_OK &&
+                is_small_whole(of_part) &&
+                ditto_strategy_reduce_f64(u->strategy, DITTO_MEAN, part[r], &of_reduced) == DITTO_OK &&
+                is_small_whole(of_reduced) && ditto_value_destroy(part[r]) == DITTO_OK;
+    return right;
+}
+
+static void *reduce_until_over(void *argument)
+{
+    struct updated *u = argument;
+    do
+        u->failures += !reduce_in_all_ways(u);
+    while (!u->over && u->failures == 0);
+    return NULL;
+}
+
+static void a_thread_that_reduces_during_updates_finds_whole_values(void **state)
+{
+    float zero = 0;
+    pthread_t thread;
+    struct updated u = { .strategy = make_strategy(3, NULL) };
+    assert_ok(
+        ditto_variable_create(u.strategy, &(ditto_tensor){ .data = &zero, .dtype = DITTO_F32 }, NULL, &u.v));
+    assert_int_equal(pthread_create(&thread, NULL, reduce_until_over, &u), 0);
+    for (int i = 0; i < test_trials(300); i++) {
+        assert_ok(ditto_strategy_run(u.strategy, update_in_run, &u));
+        if (i % 3 == 2)
+            assert_ok(ditto_variable_assign(u.v, DITTO_ASSIGN, &zero, sizeof zero));
+    }
+    u.over = true;
+    pthread_join(thread, NULL);
+    assert_int_equal(u.failures, 0);
+    assert_ok(ditto_variable_destroy(u.v));
+    assert_ok(ditto_strategy_destroy(u.strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +495,8 @@ int main(void)
         one_host_test(rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing,
                       "it forks, and limits the memory of one process"),
         cmocka_unit_test(a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones),
+        one_host_test(a_thread_that_reduces_during_updates_finds_whole_values,
+                      "several hosts make calls and runs in one order"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
