@@ -16,8 +16,12 @@
  *                 when its function returns, and finishes nothing.
  *             I3  An error is recorded before the function that failed is finished. A call that finds all
  *                 functions finished therefore sees it.
+ *             I4  A thread reads `failures` before it pushes a function, and a worker reads it after it has
+ *                 popped that function. The push and the pop are ordered by the slot of the queue, so the
+ *                 worker reads the same number or a later one. If it cancels the function, it is because of
+ *                 a failure that the thread did not know, and of which it is told (schedule.c).
  *
- * tests/model/functions.pml has these invariants too, with the queue. */
+ * tests/model/functions.pml has the first three, with the queue. */
 #ifndef DTI_COORDINATOR_H
 #define DTI_COORDINATOR_H
 
