@@ -327,8 +327,8 @@ ditto_status dti_trace_write(const ditto_strategy *strategy, const char *path)
     }
     if (!failed)
         return DITTO_OK;
-    /* A part of the events is no JSON. The file is emptied, because a path that is a link or a device must not
-     * be removed. */
+    /* A part of the events is no JSON. The file is emptied, because a path that is a link or a device must
+     * not be removed. */
     bool is_empty = truncate(path, 0) == 0;
     /* stdio does not keep the errno of a write that failed before fflush. Then EIO is reported. */
     return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO,

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* -- Kinds of calls. Together they call each public function that contains a cancellation point outside a run,
- * or calls the program's functions. Each frees what it makes. -- */
+/* -- Kinds of calls. Together they call each public function that contains a cancellation point outside a
+ * run, or calls the program's functions. Each frees what it makes. -- */
 
 static ditto_status use_topologies(void)
 {
