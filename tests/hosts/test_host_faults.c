@@ -104,6 +104,21 @@ static ditto_status fails_on_the_way_through(ditto_replica *self, void *argument
     return ditto_all_reduce_through(self, &x, &x, 1, DITTO_F64, DITTO_SUM, changes_nothing, NULL, NULL);
 }
 
+static ditto_status is_interrupted_on_host_1(ditto_replica *self, void *argument)
+{
+    const struct test_host *host = argument;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    if (host->host == 1)
+        DITTO_TRY(ditto_strategy_interrupt(ditto_get_strategy()));
+    for (;;)
+        DITTO_TRY(ditto_barrier(self, NULL));
+}
+
+static void a_run_that_is_interrupted_on_one_host_ends_on_all(void **state)
+{
+    fail_on_all_hosts(3, (struct failing){ is_interrupted_on_host_1, DITTO_ERR_CANCELLED, "interrupted", 0 });
+}
+
 static void functions_that_fail_end_the_run_on_all_hosts(void **state)
 {
     for (uint32_t hosts = 2; hosts <= 3; hosts++) {
@@ -359,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_of_one_replica_is_returned_on_all_hosts),
         cmocka_unit_test(messages_of_a_stopped_run_are_taken),
+        cmocka_unit_test(a_run_that_is_interrupted_on_one_host_ends_on_all),
         cmocka_unit_test(functions_that_fail_end_the_run_on_all_hosts),
         cmocka_unit_test(another_call_on_one_host_is_diverged_on_all),
         cmocka_unit_test(another_count_on_one_host_is_diverged_on_all),
