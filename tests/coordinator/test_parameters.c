@@ -499,7 +499,7 @@ static void rule_12_12_a_call_that_fails_leaves_no_shard_behind(void **state)
     train(&t, 1);
     ditto_variable *iterations = iterations_of(t.n.optimizer);
     atomic_store(&has_given_up, 0);
-    dti_shard_lock(iterations, 0);
+    assert_ok(dti_shard_lock(iterations, 0));
     assert_ok(ditto_coordinator_schedule(t.coordinator, "push_or_note", NULL, NULL, &remote));
     while (!atomic_load(&has_given_up))
         sleep_ms(1);
