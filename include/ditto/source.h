@@ -100,7 +100,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_
  * Files need not be trusted. Whatever a file contains, reading it gives rows, or an error that names the file
  * and the position in it (line, record, offset). An error of a row is returned by the call that reads the
  * row, for example ditto_next. It is DITTO_ERR_CORRUPT for wrong contents, DITTO_ERR_IO if the system refuses
- * to read or the file is not what it was when the dataset was made, and DITTO_ERR_NOT_FOUND if it was removed.
+ * to read or the file is not what it was when the dataset was made, and DITTO_ERR_NOT_FOUND if it was
+ * removed.
  *
  * A relative name stands for the file that it names when the dataset is made, also after a chdir. Each read
  * compares the size of the file, the time of its last write, and the number of its inode. A file that was
