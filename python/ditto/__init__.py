@@ -369,6 +369,17 @@ _runs_lock = threading.Lock()
 _is_ending = False
 
 
+def _forget_after_fork() -> None:
+    """The runs of the parent do not end here, and its pipe is not for the signals of this process."""
+    _runs.clear()
+    if _CtrlC.interrupt is not None:
+        _CtrlC.interrupt = None
+        signal.set_wakeup_fd(-1)
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
 def _stay_if_ending() -> None:
     """When Python ends, it ends each daemon thread that executes Python, also inside of calls of ditto. A
     thread that stays here executes none."""

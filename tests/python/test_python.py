@@ -451,6 +451,32 @@ with ditto.Strategy(1, kind="parameter_server", timeout_ms=600000) as strategy, 
                 self.assertEqual(caught.exception.status, "CANCELLED")
                 self.assertEqual(strategy.run(lambda self: self.id), [0, 1])
 
+    def test_signals_of_a_child_are_not_those_of_its_parent(self):
+        done = program("""
+forked, children = threading.Event(), []
+def work(self):
+    if self.id == 0:
+        child = os.fork()
+        if child == 0:
+            try:
+                time.sleep(0.3)
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(60)
+            except KeyboardInterrupt:
+                os._exit(7)
+        children.append(child)
+        forked.set()
+    else:
+        forked.wait()
+        status = os.waitpid(children[0], 0)[1]
+        time.sleep(0.2)
+        print(os.WEXITSTATUS(status))
+    self.barrier()
+with ditto.Strategy(2) as strategy:
+    strategy.run(work)
+""")
+        self.assertEqual((done.returncode, done.stdout), (0, "7\n"), done.stderr)
+
     def test_the_end_of_a_program(self):
         """A daemon thread is in a run when the program ends."""
         for work in ("while True: self.barrier()", "threading.Event().wait()",
