@@ -1353,6 +1353,10 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
     outcome<iterator> iterate(const dataset &rows, const ditto_input_options *options = nullptr) const;
     template <class F>
     outcome<iterator> iterate_from_function(F &&function, const ditto_input_options *options = nullptr) const;
+    outcome<void> interrupt() const
+    {
+        return view().interrupt();
+    }
     outcome<std::string> describe() const
     {
         return view().describe();

@@ -192,6 +192,7 @@ static void variables()
     moved.destroy();
     CHECK(!moved);
     CHECK(strategy.describe().find("3 replicas") != std::string::npos);
+    strategy.interrupt(); // there is no run
     CHECK(strategy.run([](ditto::replica) { return DITTO_END_OF_INPUT; }) == DITTO_END_OF_INPUT);
     // Over several hosts a strategy is destroyed, and this is returned. It must not be destroyed twice.
     CHECK(ditto::detail::is_gone_after<ditto_strategy>(DITTO_ERR_LOST));
