@@ -44,8 +44,8 @@ struct survey {
  * least 32 bytes of text are needed. */
 size_t name_numbers(uint32_t *number, uint32_t count, char *text, size_t size);
 
-/* Finds the usable PUs of the kinds of cores, with the fastest first. Returns the number of kinds, and writes the
- * PUs, for example "4-7; 0-3". */
+/* Finds the usable PUs of the kinds of cores, with the fastest first. Returns the number of kinds, and writes
+ * the PUs, for example "4-7; 0-3". */
 uint32_t name_kinds(const struct survey *survey, char *text, size_t size);
 
 /* Ends the program with the last error if the status is an error. */

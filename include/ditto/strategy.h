@@ -577,7 +577,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_replica_info(ditto_strateg
                                                                    uint32_t device, ditto_replica_info *out);
 
 /** Writes a table of the replicas (replica, package, node, PUs, the PU on which the leader ran last, thread,
- *  devices, memory, and threads that were moved from their PUs since creation), unusual limits of the process, environment variables whose names begin with DITTO_ and are not in docs/environment.md, and a
+ *  devices, memory, and threads that were moved from their PUs since creation), unusual limits of the
+ *  process, environment variables whose names begin with DITTO_ and are not in docs/environment.md, and a
  *  line about each iterator. Like getenv, it must not run while another thread changes the environment.
  *
  *  @param strategy  the strategy

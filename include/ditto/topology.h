@@ -64,8 +64,8 @@ typedef struct ditto_topology_counts {
     /** NUMA nodes of the machine, including those without PUs or without memory. */
     uint32_t machine_nodes;
 
-    /** Kinds of cores of the machine: 1 if all are alike, more on a hybrid machine (fast and efficient cores),
-     *  0 if hwloc does not know them or cannot say which are faster. */
+    /** Kinds of cores of the machine: 1 if all are alike, more on a hybrid machine (fast and efficient
+     *  cores), 0 if hwloc does not know them or cannot say which are faster. */
     uint32_t core_kinds;
 
     /** Number of CPUs that cgroups grant: the least quota of the process's groups and their ancestors (v1's
@@ -130,7 +130,7 @@ typedef struct ditto_pu {
     /** 0 for the first PU of its core that may be used, 1 for its sibling, and so on. */
     uint32_t smt;
 
-    /** Kind of its core, 0 .. core_kinds - 1. The fastest kind has the highest number. 0 if core_kinds is 0. */
+    /** Kind of its core, 0 .. core_kinds - 1. The fastest one has the highest number. 0 if core_kinds is 0. */
     uint32_t kind;
 
     /** Coordinates among the PUs that may be used. */

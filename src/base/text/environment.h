@@ -23,9 +23,9 @@ extern const struct dti_variable dti_variables[DTI_NUM_VARIABLES];
  * environment. */
 bool dti_unknown_variable(size_t *at, char *sentence, size_t size);
 
-/* Returns the name of a variable that is set and by which OpenMP binds the thread of main, or NULL. The OpenMP
- * of gcc does so before main, and that of LLVM in the first parallel region. The affinity of the thread then
- * leaves out PUs that the process may use. */
+/* Returns the name of a variable that is set and by which OpenMP binds the thread of main, or NULL. The
+ * OpenMP of gcc does so before main, and that of LLVM in the first parallel region. The affinity of the
+ * thread then leaves out PUs that the process may use. */
 const char *dti_openmp_binding(void);
 
 #endif

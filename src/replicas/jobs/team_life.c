@@ -25,8 +25,8 @@ static ditto_status prepare_replica(struct dti_replica *r, void *unused)
 {
     struct dti_team *team = r->team;
     (void)unused;
-    /* A caller that works as replica 0 keeps its memory policy. dti_cross_enter has bound it unless its PUs are
-     * not allowed. That is an error here, and not in later runs. */
+    /* A caller that works as replica 0 keeps its memory policy. dti_cross_enter has bound it unless its PUs
+     * are not allowed. That is an error here, and not in later runs. */
     if (r->index != 0 || team->options.caller_waits)
         DTI_TRY(dti_team_bind_thread(team, &r->mask));
     else if (team->options.pin)

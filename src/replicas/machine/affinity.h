@@ -18,9 +18,9 @@ ditto_status dti_affinity_get(struct dti_mask *mask);
 /* Binds the thread to a set of PUs. The kernel may move it among them. */
 ditto_status dti_pin_to(const struct dti_mask *pus);
 
-/* Binds the thread, and stores its affinity before in *before. If the thread may use none of the PUs any more,
- * because the cpuset was changed or they are offline, it stays where it is, and *bound is false. The kernel
- * moves threads that are bound to such PUs in the same way. */
+/* Binds the thread, and stores its affinity before in *before. If the thread may use none of the PUs any
+ * more, because the cpuset was changed or they are offline, it stays where it is, and *bound is false. The
+ * kernel moves threads that are bound to such PUs in the same way. */
 ditto_status dti_pin_if_allowed(const struct dti_mask *pus, struct dti_mask *before, bool *bound);
 
 /* -- For the calling thread, where a refusal is no error. These return false and write no error record -- */

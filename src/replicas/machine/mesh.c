@@ -5,8 +5,8 @@
  * nearest one of all if the package has no more. Neighbours in the chain get neighbouring replica ids, so
  * that the tree of a reduction combines near replicas first.
  *
- * Within a domain, faster kinds of cores come first. The first PU of each set of PUs in a domain, on which the
- * leader of a replica runs, is therefore one of the fastest, and boxes of the mesh mix as few kinds as
+ * Within a domain, faster kinds of cores come first. The first PU of each set of PUs in a domain, on which
+ * the leader of a replica runs, is therefore one of the fastest, and boxes of the mesh mix as few kinds as
  * possible. */
 #include "replicas/machine/topology.h"
 

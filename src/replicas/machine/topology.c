@@ -244,7 +244,7 @@ static void count_nodes(ditto_topology *t, const bool *has_pus)
     }
 }
 
-/* Returns the number of kinds of cores. If hwloc cannot say which are faster, the kinds count as not known. */
+/* Returns the number of kinds of cores, or 0 if hwloc cannot say which are faster. */
 static uint32_t count_kinds(hwloc_topology_t hw)
 {
     int kinds = hwloc_cpukinds_get_nr(hw, 0), efficiency = -1;

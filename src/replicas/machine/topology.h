@@ -71,8 +71,8 @@ void dti_topology_watch_forks(void);
 
 /* Reads this machine, or the one that the options describe. The PUs of this machine are limited to `allowed`
  * and to the cpuset cgroup. If `allowed` is NULL, the affinity of the calling thread is used instead. On all
- * machines the PUs are limited to those of options->cpus and options->fastest_kinds. If options->part asks for it, only
- * the part of this process is left (part.h). */
+ * machines the PUs are limited to those of options->cpus and options->fastest_kinds. If options->part asks
+ * for it, only the part of this process is left (part.h). */
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out);
 

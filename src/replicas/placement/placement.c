@@ -1,12 +1,12 @@
 /* src/replicas/placement/placement.c - chooses the candidate of each replica, tier by tier (fast kinds of
  * cores first, SMT siblings last), and spread over nodes or compact. It uses no thread and no system call.
  *
- * Candidates are used tier by tier. The first tiers start on the first PUs of cores, those of the fastest kind
- * before those of the next one, and the next tiers on SMT siblings. In an irregular mesh the last tier has the PUs that are left over. If all candidates are used and
- * sharing is allowed, the same order is used again. Within a tier SPREAD takes one candidate of each domain
- * in turn, and COMPACT takes all candidates of a domain before the next domain (topology.h). With both
- * policies replica ids then follow the order of the mesh, so the order of reduction, and with it every bit of
- * the result, does not depend on the policy. */
+ * Candidates are used tier by tier. The first tiers start on the first PUs of cores, those of the fastest
+ * kind before those of the next one, and the next tiers on SMT siblings. In an irregular mesh the last tier
+ * has the PUs that are left over. If all candidates are used and sharing is allowed, the same order is used
+ * again. Within a tier SPREAD takes one candidate of each domain in turn, and COMPACT takes all candidates of
+ * a domain before the next domain (topology.h). With both policies replica ids then follow the order of the
+ * mesh, so the order of reduction, and with it every bit of the result, does not depend on the policy. */
 #include "replicas/placement/placement.h"
 #include "base/errors/status.h"
 #include "base/types/types.h"

@@ -17,8 +17,8 @@ ditto_status dti_team_check_usable(const struct dti_team *team);
  * turn. With DTI_CALLER_PINNED, which is for calls that run a job, it also pins the caller to replica 0's PU,
  * unless the caller is in a scope and therefore pinned already. The caller provides `frame`, and passes it to
  * dti_cross_leave. A caller that does not work as replica 0, whose strategy binds no threads, or that may not
- * use replica 0's PU any more, is not pinned. Errors: CONTEXT, FORKED, POISONED, SYSTEM. After an error the caller must not call
- * dti_cross_leave. */
+ * use replica 0's PU any more, is not pinned. Errors: CONTEXT, FORKED, POISONED, SYSTEM. After an error the
+ * caller must not call dti_cross_leave. */
 enum dti_caller_binding { DTI_CALLER_KEEPS_AFFINITY, DTI_CALLER_PINNED };
 DTI_COMPANION ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame,
                                            enum dti_caller_binding binding);

@@ -51,8 +51,8 @@ ditto_topology *machine_topology(int machine);
  * `ranked` is false, hwloc does not know which kinds are faster. The caller removes the file. */
 void write_kinds(char path[SCRATCH_NAME], const char *synthetic, const char *const *kinds, bool ranked);
 
-/* Creates the topology of such a machine. Only the `fastest_kinds` fastest kinds of the PUs `cpus` are in the topology (0
- * and NULL: all). */
+/* Creates the topology of such a machine. Only the `fastest_kinds` fastest kinds of the PUs `cpus` are in the
+ * topology (0 and NULL: all). */
 ditto_topology *machine_of_kinds(const char *synthetic, const char *const *kinds, bool ranked,
                                  const char *cpus, uint32_t fastest_kinds);
 
