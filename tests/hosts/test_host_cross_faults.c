@@ -135,6 +135,21 @@ static ditto_status reduces_otherwise(struct test_host *host, ditto_strategy *st
     return DITTO_OK;
 }
 
+/* Two variables that agree in all but their names. */
+static ditto_status reduces_another_variable(struct test_host *host, ditto_strategy *strategy,
+                                             ditto_variable *v)
+{
+    ditto_variable *other;
+    ditto_value *value, *reduced;
+    DITTO_TRY(program_variable(strategy, "other", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL,
+                               &other));
+    DITTO_TRY(ditto_variable_value(host->host == 1 ? other : v, &value));
+    DITTO_TRY(expect(host, ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &reduced),
+                     DITTO_ERR_DIVERGED, "ditto_strategy_reduce of \"other\""));
+    DITTO_TRY(ditto_value_destroy(value));
+    return ditto_variable_destroy(other);
+}
+
 static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments,
                                uint32_t num_arguments, void *user, ditto_tensor *result)
 {
@@ -193,7 +208,7 @@ static void arguments_that_differ_are_diverged_on_all(void **state)
     static fault_fn *const faults[] = {
         assigns_other_bytes,        assigns_by_another_operation, creates_another_shape,
         makes_another_call,         iterates_other_rows,          reduces_otherwise,
-        reduces_to_another_replica,
+        reduces_to_another_replica, reduces_another_variable,
     };
     try_faults(faults, sizeof faults / sizeof faults[0]);
     on_hosts(3, 100, updates_otherwise, NULL);

@@ -6,6 +6,7 @@
 #include "sync/hosts/cross.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,11 +88,13 @@ static ditto_status unpack(const struct dti_gathered *all, uint32_t hosts, uint3
     return DITTO_OK;
 }
 
-static ditto_status gather_parts(struct dti_team *team, uint32_t n, uint64_t digest,
+/* Variables of one shape are told apart by their names, as in other calls. */
+static ditto_status gather_parts(struct dti_team *team, const ditto_value *v, uint32_t n, uint64_t digest,
                                  struct dti_all_parts *parts)
 {
     const ditto_tensor *first = &parts->part[0];
     struct dti_cross_request request = { .name = dti_public_function,
+                                         .object = v->kind == DITTO_VALUE_VARIABLE ? v->variable->name : NULL,
                                          .digest = dti_hash_word(digest, (uint64_t)first->dtype << 32 |
                                                                              first->rank) };
     const struct dti_gathered *all;
@@ -126,7 +129,8 @@ ditto_status dti_all_parts_open(const ditto_value *v, uint64_t digest, struct dt
     parts->part = parts->local.part;
     if (!dti_cross_has_hosts(team))
         return DITTO_OK;
-    ditto_status status = dti_is_read_alone(v) ? repeat_part(n, parts) : gather_parts(team, n, digest, parts);
+    ditto_status status = dti_is_read_alone(v) ? repeat_part(n, parts)
+                                               : gather_parts(team, v, n, digest, parts);
     if (status != DITTO_OK)
         dti_all_parts_close(parts);
     return status;
