@@ -146,7 +146,17 @@ static ditto_status reduces_another_variable(struct test_host *host, ditto_strat
     DITTO_TRY(ditto_variable_value(host->host == 1 ? other : v, &value));
     DITTO_TRY(expect(host, ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &reduced),
                      DITTO_ERR_DIVERGED, "ditto_strategy_reduce of \"other\""));
+    DITTO_TRY(works(host, strategy, v));
+    /* Nests whose members agree in all but their names. */
+    const char *name = host->host == 1 ? "accuracy" : "loss";
+    ditto_value *nest, *own;
     DITTO_TRY(ditto_value_destroy(value));
+    DITTO_TRY(ditto_variable_value(v, &own));
+    DITTO_TRY(ditto_strategy_nest(strategy, &name, (const ditto_value *[]){ own }, 1, &nest));
+    DITTO_TRY(expect(host, ditto_strategy_reduce(strategy, DITTO_SUM, nest, NULL, 0, &reduced),
+                     DITTO_ERR_DIVERGED, "ditto_strategy_reduce of \"v\""));
+    DITTO_TRY(ditto_value_destroy(nest));
+    DITTO_TRY(ditto_value_destroy(own));
     return ditto_variable_destroy(other);
 }
 

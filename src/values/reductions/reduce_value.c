@@ -176,17 +176,6 @@ static ditto_status reduce_along_axes(ditto_strategy *strategy, ditto_op op, con
 
 /* -- leaves and nests -- */
 
-static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
-                                const int32_t *axes, uint32_t num_axes, ditto_value *nest)
-{
-    for (uint32_t i = 0; i < v->members; i++) {
-        ditto_value *member;
-        DTI_TRY(dti_reduce_value(strategy, op, v->member[i].value, axes, num_axes, &member));
-        DTI_TRY(dti_nest_add(nest, v->member[i].name, member));
-    }
-    return DITTO_OK;
-}
-
 struct byte_copy {
     const char *from;
     char *to;
@@ -209,13 +198,14 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
     return dti_share(dti_team_of(strategy), 2 * bytes, bytes, DTI_CACHE_LINE, copy_bytes, &copying);
 }
 
-/* Reduces a leaf into `out`. A value that is the same for all replicas counts as one part. */
+/* Reduces a leaf into `out`. A value that is the same for all replicas counts as one part. `names` is a hash
+ * of the names of the members of nests that it is in, which hosts compare. */
 static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
-                                 const int32_t *axes, uint32_t num_axes, ditto_value *out)
+                                 const int32_t *axes, uint32_t num_axes, uint64_t names, ditto_value *out)
 {
     struct dti_all_parts parts;
     bool one = dti_is_one_value(v);
-    uint64_t digest = dti_hash_word(DTI_HASH_SEED, op);
+    uint64_t digest = dti_hash_word(names, op);
     if (axes != NULL)
         digest = dti_hash_bytes(digest, axes, num_axes * sizeof *axes);
     DTI_TRY(dti_all_parts_open(v, digest, &parts));
@@ -229,19 +219,28 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
     return status;
 }
 
-ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
-                              const int32_t *axes, uint32_t num_axes, ditto_value **out)
+static ditto_status reduce_named(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
+                                 const int32_t *axes, uint32_t num_axes, uint64_t names, ditto_value **out)
 {
     ditto_value *result;
     ditto_tensor spec;
     if (v->kind == DITTO_VALUE_NEST) {
+        ditto_status status = DITTO_OK;
         DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &result));
-        return dti_value_finish(result, reduce_nest(strategy, op, v, axes, num_axes, result), out);
+        for (uint32_t i = 0; i < v->members && status == DITTO_OK; i++) {
+            const char *name = v->member[i].name;
+            ditto_value *member;
+            status = reduce_named(strategy, op, v->member[i].value, axes, num_axes,
+                                  dti_hash_bytes(names, name, strlen(name) + 1), &member);
+            if (status == DITTO_OK)
+                status = dti_nest_add(result, name, member);
+        }
+        return dti_value_finish(result, status, out);
     }
     if (v->kind == DITTO_VALUE_SLICES && axes != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "slices are reduced by concatenation: give no axes");
     if (v->kind == DITTO_VALUE_SLICES)
-        return dti_concatenate_slices(v, op, 0, out);
+        return dti_concatenate_slices(v, op, names, out);
     DTI_TRY(dti_inspect_component(v, 0, &spec));
     DTI_TRY(dti_reduce_check(op, spec.dtype));
     if (dti_is_one_value(v))
@@ -251,5 +250,11 @@ ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto
         return DITTO_OK;
     }
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PLAIN, &result));
-    return dti_value_finish(result, reduce_parts(strategy, op, v, axes, num_axes, result), out);
+    return dti_value_finish(result, reduce_parts(strategy, op, v, axes, num_axes, names, result), out);
+}
+
+ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
+                              const int32_t *axes, uint32_t num_axes, ditto_value **out)
+{
+    return reduce_named(strategy, op, v, axes, num_axes, DTI_HASH_SEED, out);
 }
