@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
-    struct entry *next;
+struct registered {
+    struct registered *next;
     struct dti_function function;
 };
 
-static struct entry *newest; /* under the lock */
+static struct registered *newest; /* under the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t watching = PTHREAD_ONCE_INIT;
 
@@ -39,9 +39,9 @@ static void enter(void)
 }
 
 /* Returns the link that leads to the function of this name, or to NULL. The caller has the lock. */
-static struct entry **link_to(const char *name)
+static struct registered **link_to(const char *name)
 {
-    struct entry **link = &newest;
+    struct registered **link = &newest;
     while (*link != NULL && strcmp((*link)->function.name, name) != 0)
         link = &(*link)->next;
     return link;
@@ -52,7 +52,7 @@ static ditto_status fail_not_found(const char *name)
 {
     char names[300] = "";
     struct dti_text text = { names, sizeof names, 0 };
-    for (const struct entry *e = newest; e != NULL; e = e->next)
+    for (const struct registered *e = newest; e != NULL; e = e->next)
         dti_text_add(&text, "%s\"%s\"", text.length != 0 ? ", " : "", e->function.name);
     return DTI_FAIL(DITTO_ERR_NOT_FOUND,
                     "no function is registered as \"%.100s\" in this process; registered are: %s", name,
@@ -62,7 +62,7 @@ static ditto_status fail_not_found(const char *name)
 ditto_status dti_function_find(const char *name, struct dti_function *out)
 {
     enter();
-    const struct entry *found = *link_to(name);
+    const struct registered *found = *link_to(name);
     if (found != NULL)
         *out = found->function;
     ditto_status status = found != NULL ? DITTO_OK : fail_not_found(name);
@@ -73,7 +73,7 @@ ditto_status dti_function_find(const char *name, struct dti_function *out)
 /* The caller has the lock. */
 static ditto_status add(const char *name, ditto_replica_fn call, void *user)
 {
-    const struct entry *taken = *link_to(name);
+    const struct registered *taken = *link_to(name);
     if (taken != NULL && taken->function.call == call && taken->function.user == user)
         return DITTO_OK;
     if (taken != NULL)
@@ -82,7 +82,7 @@ static ditto_status add(const char *name, ditto_replica_fn call, void *user)
             "another function, or the same one with another user pointer, is registered as \"%s\": use "
             "another name, or call ditto_function_unregister first",
             name);
-    struct entry *e = calloc(1, sizeof *e);
+    struct registered *e = calloc(1, sizeof *e);
     if (e == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to register the function \"%s\"", name);
     e->function.call = call;
@@ -109,7 +109,7 @@ ditto_status dti_function_register(const char *name, ditto_replica_fn call, void
 ditto_status dti_function_unregister(const char *name)
 {
     enter();
-    struct entry **link = link_to(name), *found = *link;
+    struct registered **link = link_to(name), *found = *link;
     if (found != NULL)
         *link = found->next;
     ditto_status status = found != NULL ? DITTO_OK : fail_not_found(name);
