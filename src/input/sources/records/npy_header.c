@@ -111,9 +111,10 @@ static size_t nested_length(const char *at, const char *end)
 {
     const char *start = at;
     int depth = 0;
-    do
-        depth += (memchr("[({", *at, 3) != NULL) - (memchr("])}", *at, 3) != NULL);
-    while (++at < end && depth > 0);
+    do {
+        depth += *at == '[' || *at == '(' || *at == '{';
+        depth -= *at == ']' || *at == ')' || *at == '}';
+    } while (++at < end && depth > 0);
     return (size_t)(at - start);
 }
 
