@@ -130,7 +130,8 @@ typedef struct ditto_pu {
     /** 0 for the first PU of its core that may be used, 1 for its sibling, and so on. */
     uint32_t smt;
 
-    /** Kind of its core, 0 .. core_kinds - 1. The fastest one has the highest number. 0 if core_kinds is 0. */
+    /** Kind of its core, 0 .. core_kinds - 1, or 0 if core_kinds is 0. The fastest one has the highest
+     *  number. */
     uint32_t kind;
 
     /** Coordinates among the PUs that may be used. */
