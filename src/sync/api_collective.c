@@ -70,8 +70,8 @@ static struct dti_known_call *keep(const struct dti_replica *self,
     struct dti_known_call *entry = &known->entry[known->last];
     entry->arguments = *arguments;
     entry->call = *call;
-    if (call->label != NULL)
-        entry->call.label = strcpy(entry->label, call->label); /* the length has been checked */
+    if (call->label != NULL) /* the length has been checked */
+        entry->call.label = memcpy(entry->label, call->label, strlen(call->label) + 1);
     entry->call.known_number = known->number;
     entry->call.digest = dti_call_digest(call);
     if (arguments->pattern != DTI_PATTERN_NOTHING)

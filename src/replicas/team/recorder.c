@@ -100,8 +100,8 @@ static struct dti_total *find_total(struct dti_tracer *t, enum dti_trace_kind ki
         return NULL;
     struct dti_total *total = &t->total[t->totals++];
     *total = (struct dti_total){ .name = name, .kind = kind };
-    if (label != NULL) {
-        total->label = strcpy(total->label_text, label); /* the length has been checked */
+    if (label != NULL) { /* its length has been checked */
+        total->label = memcpy(total->label_text, label, strlen(label) + 1);
         t->labels++;
     }
     return total;

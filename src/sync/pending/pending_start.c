@@ -146,7 +146,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         operation->small = small;
         operation->call.digest = dti_call_digest(call);
         if (call->label != NULL) /* the length has been checked */
-            operation->call.label = strcpy(operation->label, call->label);
+            operation->call.label = memcpy(operation->label, call->label, strlen(call->label) + 1);
     }
     operation->target = target;
     if (small && size.own != 0)
