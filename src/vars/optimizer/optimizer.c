@@ -291,7 +291,7 @@ static void release(struct dti_dependent *dependent)
     free(o->started);
     free(o->block_sum);
     free(o->first_item);
-    free(o->gathered_in);
+    free((void *)o->gathered_in);
     free(o->item);
     free(o->copies_of_item);
     free(o->no_copies);

@@ -41,7 +41,7 @@ struct ditto_optimizer {
 
     /* [items] Of parameters: the number of gradients that are gathered in each item, under the lock of its
      * shard. */
-    uint32_t *gathered_in;
+    _Atomic uint32_t *gathered_in;
 
     /* Of parameters: the number of calls since the last step that was counted, under the lock of
      * `iterations`. */

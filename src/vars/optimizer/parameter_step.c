@@ -190,9 +190,10 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
     char *gathered = o->sum[i->variable]->copies_of_piece[i->piece].copy[0].data;
     size_t count = v->piece[i->piece].count;
     add_gradient(v->spec.dtype, gathered, gradient, count, factor);
-    if (++o->gathered_in[item] < o->options.accumulate)
+    /* relaxed, both: the lock orders the gradients, and a call without the lock adds none. */
+    if (atomic_fetch_add_explicit(&o->gathered_in[item], 1, memory_order_relaxed) + 1 < o->options.accumulate)
         return false;
-    o->gathered_in[item] = 0;
+    atomic_fetch_sub_explicit(&o->gathered_in[item], o->options.accumulate, memory_order_relaxed);
     if (count == 0)
         return true;
     if (o->options.op == DITTO_MEAN)
@@ -203,7 +204,8 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
 }
 
 /* Updates the items first, first + every, first + 2 * every, and so on. If the lock of a shard cannot be
- * taken, the items of all others are updated nevertheless, so that no shard but this one lacks the step. */
+ * taken, the items of all others are updated nevertheless, and that shard lacks the gradient, but counts the
+ * call. */
 static ditto_status update_items(const struct dti_applying *a, double factor, uint32_t first, uint32_t every)
 {
     const ditto_optimizer *o = a->optimizer;
@@ -217,6 +219,8 @@ static ditto_status update_items(const struct dti_applying *a, double factor, ui
         ditto_status status = dti_shard_lock(v, i->piece);
         if (status != DITTO_OK) {
             updated = status;
+            if (o->options.accumulate > 1)
+                atomic_fetch_add_explicit(&o->gathered_in[item], 1, memory_order_relaxed);
             continue;
         }
         if (o->options.accumulate > 1)

@@ -118,6 +118,8 @@ static ditto_value *value;
     X(ditto_coordinator_schedule, (NULL, NULL, NULL, NULL, NULL))                              \
     X(ditto_coordinator_join, (NULL))                                                          \
     X(ditto_coordinator_done, (NULL, NULL))                                                    \
+    X(ditto_coordinator_interrupt, (NULL))                                                     \
+    X(ditto_strategy_interrupt, (NULL))                                                        \
     X(ditto_coordinator_worker_info, (NULL, 0, NULL))                                          \
     X(ditto_coordinator_values_from_function, (NULL, NULL, NULL, NULL))                        \
     X(ditto_coordinator_datasets_from_function, (NULL, NULL, NULL, NULL, NULL))                \
@@ -609,7 +611,8 @@ static void failures_name_the_function_if_the_caller_waits(void **state)
 static const char *const never_fails[] = { "ditto_cluster_destroy",     "ditto_queue_destroy",
                                            "ditto_topology_destroy",    "ditto_placement_destroy",
                                            "ditto_dataset_destroy",     "ditto_remote_destroy",
-                                           "ditto_coordinator_destroy", "ditto_shared_dataset_destroy" };
+                                           "ditto_coordinator_destroy", "ditto_shared_dataset_destroy",
+                                           "ditto_per_worker_destroy" };
 
 static bool is_name(const char *name, const char *at, size_t length)
 {
@@ -656,6 +659,7 @@ static void destroying_nothing_succeeds(void **state)
     assert_ok(ditto_remote_destroy(NULL));
     assert_ok(ditto_coordinator_destroy(NULL));
     assert_ok(ditto_shared_dataset_destroy(NULL));
+    assert_ok(ditto_per_worker_destroy(NULL));
 }
 
 static void every_function_that_returns_a_status_is_tried_here(void **state)
