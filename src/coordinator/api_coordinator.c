@@ -80,7 +80,7 @@ ditto_status ditto_coordinator_schedule(ditto_coordinator *coordinator, const ch
                                         ditto_remote **out)
 {
     ditto_schedule_options known;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     ENTER_COORDINATOR(coordinator);
     DTI_TRY(dti_not_null(name, "name"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_schedule_options"));

@@ -32,9 +32,8 @@ struct dti_replica {
     uint32_t pus; /* the number of PUs in the replica's set */
     struct dti_crew *crew;
 
-    /* The state of src/sync for the run that the replica is in, and the same for other threads (sync.c). */
+    /* The state of src/sync for the run that the replica is in. */
     struct dti_sync *sync;
-    _Atomic(struct dti_sync *) shown_sync;
 
     /* Copies of members of the team, because every meeting reads them. */
     const struct dti_stop *stop;
@@ -72,6 +71,9 @@ struct dti_replica {
 
     /* The last go number on which the replica has acted. Only its own thread uses it. */
     uint64_t seen;
+
+    /* `sync`, for other threads (sync.c). */
+    _Atomic(struct dti_sync *) shown_sync;
 
     /* The kernel's number of the thread, or -1 for a caller of run. */
     int32_t tid;
