@@ -141,7 +141,7 @@ static void warn_of_cuts(struct survey *s)
              "the thread's affinity leaves out %u of the cpuset's %u PUs", c->cpuset_pus - c->affinity_pus,
              c->cpuset_pus);
     if (variable != NULL && s->live)
-        warn(s, "unset it for programs that use ditto, or set OMP_PROC_BIND to false",
+        warn(s, "unset it for programs that use ditto",
              "%s lets OpenMP bind the thread of main: a strategy then takes only the PUs of that thread",
              variable);
     if (!c->regular)

@@ -77,10 +77,10 @@ typedef struct ditto_reduce_options {
     /** Which algorithm moves the data. It must be equal on all replicas. */
     ditto_implementation implementation;
 
-    /** What the call is for, such as "loss", or NULL. It must be equal on all replicas, as the name of the
-     *  called function is, and stands in messages, traces and ditto_strategy_diagnose. Calls that agree in
-     *  everything but their meaning are told apart by their labels alone. NULL equals only NULL. The text is
-     *  in UTF-8, has at most DITTO_MAX_LABEL_BYTES bytes, and is read only during the call. */
+    /** What the call is for, such as "loss", or NULL. It must be equal on all replicas. Messages, traces and
+     *  ditto_strategy_diagnose show it. Calls that agree in everything but their meaning are told apart by
+     *  their labels alone. NULL equals only NULL. The text is in UTF-8, has at most DITTO_MAX_LABEL_BYTES
+     *  bytes, and is read only during the call. */
     const char *label;
 } ditto_reduce_options;
 
@@ -164,7 +164,7 @@ typedef struct ditto_list_item {
     size_t count;      /**< number of elements */
     ditto_dtype dtype; /**< dtype of the elements */
 
-    /** What the item is, or NULL; as the label of ditto_reduce_options. Only messages show it. */
+    /** What the item is, or NULL. As the label of ditto_reduce_options, but only messages show it. */
     const char *label;
 } ditto_list_item;
 

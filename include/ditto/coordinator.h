@@ -245,7 +245,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_done(ditto_coordinator 
  *  functions are not changed, and may be waited for again.
  *
  *  @param coordinator  the coordinator, which must not be destroyed meanwhile
- *  @retval DITTO_OK           no call waits any more
+ *  @retval DITTO_OK           the calls that wait are woken, and return soon
  *  @retval DITTO_ERR_INVALID  coordinator is NULL
  *  @retval DITTO_ERR_FORKED   this is a child process after fork
  *  @par Thread safety

@@ -396,8 +396,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *itera
  *  @retval DITTO_ERR_USER         `save` of a generator failed. If it returned another error, that error is
  *                                 returned
  *  @retval DITTO_ERR_INVALID      `save` of a generator returned a larger length in its second call
- *  @retval DITTO_ERR_TIMED_OUT    a producer chose rows for the whole timeout_ms of the strategy: a function or
- *                                 a generator of the dataset has not returned
+ *  @retval DITTO_ERR_TIMED_OUT    a producer chose rows for the whole timeout_ms of the strategy: a function
+ *                                 or a generator of the dataset has not returned
  *  @retval DITTO_ERR_NO_MEMORY    memory for the state was refused
  *  @par Ownership
  *  The caller frees the state with ditto_state_free.

@@ -105,8 +105,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_
  *
  * A relative name stands for the file that it names when the dataset is made, also after a chdir. Each read
  * compares the size of the file, the time of its last write, and the number of its inode. A file that was
- * written, touched or replaced since gives no rows. A saved position has nothing of this: it is restored with
- * a dataset that is made anew, also of copies of the files.
+ * written or touched since gives no rows. One that was replaced or removed gives the rows that it had while
+ * it is open, and none afterwards. A saved position has nothing of this: it is restored with a dataset that
+ * is made anew, also of copies of the files.
  *
  * Files are read in large pieces and not mapped, and only the parts that are in use are kept in memory. All
  * datasets together have at most 64 files open, or one for each thread that reads if these are more. */
@@ -130,7 +131,7 @@ typedef struct ditto_files {
 
 /** How files are compressed. A compressed file is read by one thread, one row after another, and each row is
  *  kept in memory until its batch has been taken. When an iterator is restored, the file in which it was is
- *  read again from its start. */
+ *  read again from its start. A row that cannot be read is an error also if skip or shard leave it out. */
 typedef enum ditto_compression {
     DITTO_COMPRESSION_DEFAULT = 0, /**< files are not compressed */
     DITTO_COMPRESSION_GZIP = 1,    /**< each file as a whole is a gzip file */
@@ -237,8 +238,7 @@ typedef struct ditto_csv_options {
  *  These are DITTO_ERR_CORRUPT: a row that is too long, or has too few or too many fields, a quote that is
  *  not closed or in the middle of a field, text after a closing quote, a field that is not a number, a number
  *  outside the range of its dtype, a missing value unless ditto_csv_component.missing allows it, and inf. The
- *  message names the file, the line and, unless the row is
- *  too long, the column, both counted from 1.
+ *  message names the file, the line and, unless the row is too long, the column, both counted from 1.
  *
  *  @param files           the files
  *  @param components      array of num_components components

@@ -112,7 +112,8 @@ DITTO_API const char *ditto_status_name(ditto_status status);
  *
  *  No function of ditto is a cancellation point. A thread that pthread_cancel shall end is ended at its first
  *  cancellation point after the call. This also holds for the functions of the program that a run calls, and
- *  for all others that are called outside replica context, unless they enable cancellation themselves. A
+ *  for all others that are called outside replica context, unless they enable cancellation themselves; but on
+ *  the default replica, outside of runs, a function that a call with `self` calls may be ended as by abort. A
  *  thread that calls ditto must not have the cancellation type PTHREAD_CANCEL_ASYNCHRONOUS.
  *
  *  A function that returns a status returns DITTO_OK or an error. A positive status means:

@@ -307,8 +307,8 @@ typedef struct ditto_strategy_options {
 
     /* -- For all kinds -- */
 
-    /** Only PUs of the so many fastest kinds of cores (ditto_topology_options.fastest_kinds). 1 gives the
-     *  fastest kind alone, and 0 means all. By default there is then one replica for each core of these
+    /** The number of kinds of cores to use, the fastest first (ditto_topology_options.fastest_kinds). 0 means
+     *  all. By default there is then one replica for each core of these
      *  kinds. It must be 0 if the options give PUs or a placement. Without it fast kinds are used first, but
      *  if slow ones are used too, collectives wait for replicas on these. */
     uint32_t fastest_kinds;

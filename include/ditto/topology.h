@@ -33,8 +33,8 @@ typedef struct ditto_topology_options {
      *  `cpus`, and on another machine. DITTO_SWITCH_OFF is the default. */
     ditto_switch part;
 
-    /** Only PUs of the so many fastest kinds of cores, of those that are left by `cpus` and by what the
-     *  process may use. 1 gives the fastest kind alone. 0 means all. It has no effect if all cores are of one
+    /** The number of kinds of cores to use, the fastest first, of those that are left by `cpus` and by what
+     *  the process may use. 0 means all. It has no effect if all cores are of one
      *  kind, or hwloc cannot say which are faster (ditto_topology_counts.core_kinds). */
     uint32_t fastest_kinds;
 } ditto_topology_options;

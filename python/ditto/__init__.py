@@ -290,10 +290,9 @@ class _CtrlC:
             os.set_blocking(ends[1], False)
             _CtrlC.pipe = (*ends, os.getpid())
             threading.Thread(target=self.listen, args=ends[:1], daemon=True).start()
-        self.fd = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
-        if self.fd != -1:  # it belongs to another part of the program
-            signal.set_wakeup_fd(self.fd)
-            self.fd = -1
+        before = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
+        if before not in (-1, self.pipe[1]):  # it belongs to another part of the program
+            signal.set_wakeup_fd(before)
             return
         self.fd, _CtrlC.interrupt = self.pipe[1], self.wanted
 
@@ -309,11 +308,18 @@ class _CtrlC:
         while True:
             if signal.SIGINT not in os.read(fd, 4096):
                 continue
+            waiting = cls.interrupt  # a method that was bound for one call
             time.sleep(0.01)  # in which the main thread can handle the signal itself
             with cls.lock:
                 frame = sys._current_frames().get(threading.main_thread().ident or 0)
-                if cls.interrupt is not None and frame and frame.f_globals.get("__name__") == __name__:
-                    cls.interrupt()
+                if (waiting is not None and cls.interrupt is waiting and frame
+                        and frame.f_globals.get("__name__") == __name__):
+                    with contextlib.suppress(Error, ValueError):  # the strategy may have been destroyed
+                        waiting()
+
+
+# What a replica whose function was not called has returned.
+_NOTHING = object()
 
 
 class _Run:
@@ -322,7 +328,7 @@ class _Run:
     def __init__(self, function: Callable[[Replica], object], n: int,
                  interrupt: Callable[[], object] = lambda: None) -> None:
         self.function, self.interrupt = function, interrupt
-        self.results: list[Any] = [None] * n
+        self.results: list[Any] = [_NOTHING] * n
         self.first: BaseException | None = None
         self.left: list[Pending] = []
         self.lock = threading.Lock()
@@ -371,7 +377,9 @@ _is_ending = False
 
 def _forget_after_fork() -> None:
     """The runs of the parent do not end here, and its pipe is not for the signals of this process."""
+    global _runs_lock  # pylint: disable=global-statement
     _runs.clear()
+    _runs_lock, _CtrlC.lock = threading.Lock(), threading.Lock()  # other threads may have had them
     if _CtrlC.interrupt is not None:
         _CtrlC.interrupt = None
         signal.set_wakeup_fd(-1)
@@ -433,12 +441,16 @@ class Strategy(_Object):
                 status = lib.ditto_strategy_run(handle, callback, None)
         finally:
             run.has_ended = True
-            if run.inside == 0 and _c.STATUS.get(status) not in ("TIMED_OUT", "CANCELLED"):
-                _runs.pop(run, None)  # otherwise a replica may still be in the function
+            was_given_up = (_c.STATUS.get(status) in ("TIMED_OUT", "CANCELLED")
+                            and b"poisoned" in lib.ditto_last_error().contents.message)
+            if run.inside == 0 and not was_given_up:  # otherwise a replica may still be in the function
+                _runs.pop(run, None)
         _stay_if_ending()
         if run.first is not None and (status == _c.ERR_USER or isinstance(run.first, KeyboardInterrupt)):
             raise run.first
         _c.check(status)
+        if any(result is _NOTHING for result in run.results):
+            raise KeyboardInterrupt  # it came before the function was called, and C cannot tell it
         return run.results
 
     def interrupt(self) -> None:

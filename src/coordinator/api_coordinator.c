@@ -175,11 +175,10 @@ ditto_status ditto_remote_test(ditto_remote *remote, int *done)
     DTI_TRY(dti_not_null(done, "done"));
     ditto_coordinator *c = remote->coordinator;
     /* A program that only polls learns of a late worker here. The gate is entered only if there is one, so
-     * that ditto_coordinator_destroy seldom finds this call. If the gate is not open, destroy looks itself.
-     * */
-    if (!dti_remote_is_final(remote) && !dti_process_differs(c->process) && dti_is_any_late(c) &&
-        dti_gate_try(&c->gate)) {
-        dti_retire_late(c);
+     * that ditto_coordinator_destroy seldom finds this call. If it is not open, destroy looks itself. */
+    if (!dti_remote_is_final(remote) && !dti_process_differs(c->process) && dti_is_any_late(c)) {
+        if (dti_gate_try(&c->gate))
+            dti_retire_late(c);
         dti_gate_leave(&c->gate);
     }
     *done = dti_remote_is_final(remote);

@@ -73,8 +73,9 @@ struct dti_function_worker {
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t state;
-    _Atomic uint64_t
-        began_at_ns; /* of what the state says, or of the function that ran last (dti_lived_ns) */
+
+    /* When what the state says began, or the function that ran last (dti_lived_ns). */
+    _Atomic uint64_t began_at_ns;
     struct dti_scheduled current; /* the function that runs; belongs to the owner of the state */
 
     /* What an idle worker polls: somebody has taken its bit out of `idle`. It has a line of its own, so that

@@ -56,7 +56,7 @@ void dti_worker_observe(const struct dti_function_worker *w, ditto_worker_info *
         .first_replica = w->index * replicas,
         .num_replicas = replicas,
         .is_retired = state == DTI_WORKER_RETIRED,
-        .is_busy = state == DTI_WORKER_RUNNING || (state == DTI_WORKER_RETIRED && !has_left),
+        .is_busy = dti_has_function(state) || (state == DTI_WORKER_RETIRED && !has_left),
         .functions = number(&w->functions),
         .busy_ns = number(&w->busy_ns),
         .iterators = number(&w->iterators),
@@ -124,7 +124,11 @@ static void diagnose_worker(const struct dti_function_worker *w, struct dti_text
     dti_worker_observe(w, &info);
     dti_text_add(text, "worker %u: ", w->index);
     if (info.is_busy && executes)
-        dti_text_add(text, "executes \"%s\" for %.1f ms, ", name, ms(since(&w->began_at_ns, dti_lived_ns())));
+        dti_text_add(text, "%s \"%s\" for %.1f ms, ",
+                     (atomic_load_explicit(&w->state, memory_order_relaxed) & 3) == DTI_WORKER_MAKING
+                         ? "makes what it lacks for"
+                         : "executes",
+                     name, ms(since(&w->began_at_ns, dti_lived_ns())));
     dti_text_add(text, "%s%llu functions, busy %.1f ms, idle %.1f ms\n",
                  info.is_retired ? "retired, "
                  : info.is_busy  ? ""

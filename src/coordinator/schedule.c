@@ -135,8 +135,8 @@ static bool have_all_finished(void *argument)
     return dti_all_finished(argument);
 }
 
-/* Waits until everything that was scheduled has ended, and settles the failure: functions are begun again. With
- * no_wait it returns DITTO_PENDING if something has not ended. */
+/* Waits until everything that was scheduled has ended, and settles the failure: functions are begun again.
+ * With no_wait it returns DITTO_PENDING if something has not ended. */
 static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
 {
     if (no_wait) {
@@ -163,7 +163,7 @@ static ditto_status settle(struct ditto_coordinator *c, bool no_wait)
     return DITTO_OK;
 }
 
-/* -- who is told -- */
+/* -- telling threads of failures -- */
 
 /* A coordinator for which this thread has scheduled functions since its last join, and what the thread knew
  * when it scheduled the first of them. It is told of all failures and silent functions since then, because
@@ -208,8 +208,8 @@ static void remember(const struct ditto_coordinator *c)
     };
 }
 
-/* Settles a failure if there is one, and returns the error of the last failure that was settled if this thread
- * has to be told. If `is_for_all` is true, it is also told what no thread has been told. */
+/* Settles a failure if there is one, and returns the error of the last failure that was settled if this
+ * thread has to be told. If `is_for_all` is true, it is also told what no thread has been told. */
 static ditto_status tell_failure(struct ditto_coordinator *c, bool is_for_all, bool no_wait)
 {
     if (dti_has_failed(c))
@@ -220,6 +220,7 @@ static ditto_status tell_failure(struct ditto_coordinator *c, bool is_for_all, b
     if (!is_behind && (!is_for_all || failures == 0))
         return DITTO_OK;
     pthread_mutex_lock(&c->lock);
+    failures = atomic_load_explicit(&c->failures, memory_order_relaxed) & ~(uint64_t)1;
     is_behind |= is_for_all && c->told.failures < failures;
     ditto_error error = c->error[failures / 2 % 2];
     if (is_behind && c->told.failures < failures)

@@ -70,7 +70,7 @@ void dti_shared_pass_interrupt(struct dti_shared_pass *pass);
 typedef void dti_shared_batch_taken(void *taker, ditto_status status, struct dti_shared_batch *batch);
 
 /* Takes a batch, and calls `taken` unless there is an error. Returns END_OF_INPUT, or the error that ends the
- * pass, again and again, TIMED_OUT if another thread chose rows for all the time, and NO_MEMORY. */
+ * pass, again and again, TIMED_OUT if another thread chooses rows for too long, and NO_MEMORY. */
 ditto_status dti_shared_pass_take(struct dti_team *team, struct dti_shared_pass *pass,
                                   dti_shared_batch_taken *taken, void *taker);
 

@@ -16,7 +16,7 @@
 
 static bool is_ending(const struct ditto_coordinator *c)
 {
-    /* acquire: pairs with the release in dti_coordinator_destroy. */
+    /* acquire: pairs with the release in end_threads. */
     return atomic_load_explicit(&c->is_ending, memory_order_acquire);
 }
 
@@ -30,7 +30,7 @@ static bool has_work(const struct ditto_coordinator *c)
 static bool is_woken(void *argument)
 {
     const struct dti_function_worker *w = argument;
-    return atomic_load_explicit(&w->is_woken, memory_order_acquire); /* pairs with dti_wake_worker */
+    return atomic_load_explicit(&w->is_woken, memory_order_acquire); /* pairs with wake in end_function.c */
 }
 
 static void wait_for_work(struct dti_function_worker *w)
@@ -133,7 +133,7 @@ static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uin
     dti_remote_keep(item->remote);
     end_idle(w, now);
     atomic_store_explicit(&w->began_at_ns, dti_lived_ns(), memory_order_relaxed);
-    /* The next number, with the state. release: pairs with the acquire in dti_retire_late. */
+    /* The next number, with the state. release: pairs with the acquire in state_of. */
     atomic_store_explicit(
         &w->state, (state | 3) + 1 + (dti_per_worker_lacks(w) ? DTI_WORKER_MAKING : DTI_WORKER_RUNNING),
         memory_order_release);
@@ -148,7 +148,7 @@ static bool make_own(struct dti_function_worker *w)
         return true;
     dti_per_worker_make(w);
     atomic_store_explicit(&w->began_at_ns, dti_lived_ns(), memory_order_relaxed);
-    /* release: pairs with the acquire in dti_retire_late, so that a thread that sees RUNNING sees the new
+    /* release: pairs with the acquire in state_of, so that a thread that sees RUNNING sees the new
      * time. One that has seen MAKING fails to retire the worker after this. */
     return !dti_process_differs(w->coordinator->process) &&
            atomic_compare_exchange_strong_explicit(&w->state, &state,
@@ -207,6 +207,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     dti_team_give_turn(team, dti_team_take_turn(team));
     begin(w, item, dti_now_ns());
     ditto_status status = prepare_function(w, item);
+    uint64_t began = dti_now_ns();
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed)
         status = run(w, item, &result);
@@ -219,7 +220,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     if (is_executed) {
         status = dti_shared_datasets_end_function(w, status);
         count(&w->functions, 1);
-        count(&w->busy_ns, dti_lived_ns() - atomic_load_explicit(&w->began_at_ns, memory_order_relaxed));
+        count(&w->busy_ns, dti_now_ns() - began);
     }
     begin_idle(w, dti_now_ns());
     if (is_cancelled) {

@@ -44,8 +44,8 @@ struct dti_pass {
     /* The number of this dataset's first file among all files of the tree. See `files` below. */
     uint32_t first_file;
 
-    /* Shuffles and maps without a seed differ in passes that differ in this number (dti_team_first_stream).
-     * */
+    /* Shuffles and maps without a seed differ in passes in which this number differs
+     * (dti_team_first_stream). */
     uint32_t first_stream;
 };
 

@@ -214,8 +214,10 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
         dti_text_add(text, "the affinity of the creating thread leaves out %u of the cpuset's %u PUs: %s%s\n",
                      m->cpuset_pus - m->affinity_pus, m->cpuset_pus,
                      variable != NULL ? variable : "taskset, numactl, a launcher or the program has set it",
-                     variable != NULL ? " lets OpenMP bind the thread of main; unset it for this program"
-                                      : "");
+                     variable != NULL
+                         ? " lets OpenMP bind the thread of main; unset it for this program, unless "
+                           "taskset, numactl or a launcher has set the affinity"
+                         : "");
     }
     if (m->num_parts > 1)
         dti_text_add(text, "this process has part %u/%u of the PUs (%s)%s; DITTO_PART=off gives it all\n",

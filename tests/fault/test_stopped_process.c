@@ -1,6 +1,6 @@
 /* tests/fault/test_stopped_process.c - the time in which a process is stopped (SIGSTOP, a debugger, a batch
- * system that suspends it) counts for no limit (src/base/waiting/deadline.h). Each wait is in a child process,
- * which is stopped for longer than its limit. What it waits for comes soon after it goes on. */
+ * system that suspends it) counts for no limit (src/base/waiting/deadline.h). Each wait is in a child
+ * process, which is stopped for longer than its limit. What it waits for comes soon after it goes on. */
 #include "support/hosts.h"
 
 #include <pthread.h>

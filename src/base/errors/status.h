@@ -92,8 +92,9 @@ static inline void dti_cancel_restore(const int *before)
 
 /* The same for functions that take `self`, and for others that a loop calls for each item, which have no time
  * for two more calls. What they do outside a run contains no cancellation point, except in blocks with
- * DTI_UNCANCELLED. In a run cancellation is disabled, unless the user's function has enabled it, and then the
- * frame of DTI_GUARD ends the process. */
+ * DTI_UNCANCELLED and in functions of the user, for example of ditto_parallel_for on the default replica. In
+ * a run cancellation is disabled, unless the user's function has enabled it. Where a function of the user is
+ * ended, the frame of DTI_GUARD ends the process. */
 #define DTI_ENTER_QUICKLY() (dti_public_function = __func__)
 
 /* Calls a public function from inside the library, and evaluates to its status. If it fails, the record names

@@ -88,9 +88,12 @@ bool dti_unknown_variable(size_t *at, char *sentence, size_t size)
 const char *dti_openmp_binding(void)
 {
     const char *intel = getenv("KMP_AFFINITY"), *standard = getenv("OMP_PROC_BIND");
-    if (intel != NULL && *intel != '\0' && strcasestr(intel, "none") == NULL &&
-        strcasestr(intel, "disabled") == NULL)
-        return "KMP_AFFINITY";
+    static const char *const types[] = {
+        "compact", "scatter", "balanced", "explicit", "logical", "physical"
+    };
+    for (size_t i = 0; intel != NULL && i < sizeof types / sizeof types[0]; i++)
+        if (strcasestr(intel, types[i]) != NULL)
+            return "KMP_AFFINITY";
     if (standard != NULL && *standard != '\0')
         return strcasecmp(standard, "false") != 0 ? "OMP_PROC_BIND" : NULL;
     return getenv("GOMP_CPU_AFFINITY") != NULL ? "GOMP_CPU_AFFINITY"

@@ -38,19 +38,30 @@ static void lose_at_least(uint64_t ns)
         ;
 }
 
+/* This thread has worked since its last look. */
+static _Thread_local bool has_worked;
+
+void dti_look_worked(void)
+{
+    has_worked = true;
+}
+
 uint64_t dti_look(struct dti_look *look)
 {
     uint64_t now = dti_now_ns();
-    if (__builtin_expect(look->at_ns != 0 && now > look->due_ns + LATE_NS, 0))
+    if (__builtin_expect(look->at_ns != 0 && now > look->due_ns + LATE_NS, 0) && !has_worked)
         lose_at_least(look->lost_ns + (now - look->at_ns));
+    has_worked = false;
     *look = (struct dti_look){ .at_ns = now, .due_ns = now + LOOK_EVERY_NS, .lost_ns = lost() };
     return now - look->lost_ns;
 }
 
 uint64_t dti_look_until(struct dti_look *look, uint64_t deadline_ns)
 {
-    if (deadline_ns == DTI_NEVER)
+    if (deadline_ns == DTI_NEVER) {
+        look->at_ns = 0; /* no look is due */
         return DTI_NEVER;
+    }
     if (deadline_ns + look->lost_ns < look->due_ns)
         look->due_ns = deadline_ns + look->lost_ns;
     return look->due_ns;

@@ -11,7 +11,10 @@
  * Several waiters find the same pause. Each one makes the number at least what it was at its last look, plus
  * the time since then, so a pause is lost once. The number never falls, and so no limit becomes shorter.
  *
- * Nobody looks while no thread waits with a limit. A pause in which all threads computed is counted. */
+ * Nobody looks while no thread waits with a limit. A pause in which all threads computed is counted. The
+ * clock without lost time may go back, so a difference of two of its times may be negative.
+ *
+ * tests/base/waiting/test_wait.c and tests/fault/test_stopped_process.c try this. */
 #ifndef DTI_DEADLINE_H
 #define DTI_DEADLINE_H
 
@@ -42,11 +45,14 @@ struct dti_look {
     uint64_t lost_ns;       /* what was lost until the last look */
 };
 
+/* Says that this thread, which waits, has executed work of others. The work was not lost time. */
+void dti_look_worked(void);
+
 /* Looks at the clock. Returns the time of dti_lived_ns. */
 uint64_t dti_look(struct dti_look *look);
 
 /* Returns until when (dti_now_ns) a waiter may sleep after a look: until its limit ends, at `deadline_ns` of
- * dti_lived_ns, but no longer than a second. DTI_NEVER if it has no limit. */
+ * dti_lived_ns, but no longer than a second. DTI_NEVER if it has no limit, and then no look is late. */
 uint64_t dti_look_until(struct dti_look *look, uint64_t deadline_ns);
 
 /* The same as a number of milliseconds for poll(), at least 1. */

@@ -22,20 +22,26 @@ enum { DTI_LOCK_FREE, DTI_LOCK_HELD, DTI_LOCK_AWAITED };
 /* Zero is a free lock. There is nothing to destroy. */
 struct dti_lock {
     _Atomic uint32_t word;
+    _Atomic uint32_t holders; /* how often it was taken. Only the holder writes it */
 };
 
 /* The slow parts of the functions below. */
 bool dti_lock_await(struct dti_lock *lock, uint32_t timeout_ms);
 void dti_lock_wake(struct dti_lock *lock);
 
-/* Takes the lock. Returns false if other threads have held it until the limit has passed. UINT32_MAX
+/* Takes the lock. Returns false if one other thread has held it until the limit has passed. UINT32_MAX
  * (DITTO_FOREVER) means no limit. */
 static inline bool dti_lock_take(struct dti_lock *lock, uint32_t timeout_ms)
 {
     uint32_t free = DTI_LOCK_FREE;
-    return atomic_compare_exchange_strong_explicit(&lock->word, &free, DTI_LOCK_HELD, memory_order_acquire,
-                                                   memory_order_relaxed) || /* K1 */
-           dti_lock_await(lock, timeout_ms);
+    if (!atomic_compare_exchange_strong_explicit(&lock->word, &free, DTI_LOCK_HELD, memory_order_acquire,
+                                                 memory_order_relaxed) && /* K1 */
+        !dti_lock_await(lock, timeout_ms))
+        return false;
+    /* relaxed: a waiter only looks whether it changes. */
+    atomic_store_explicit(&lock->holders, atomic_load_explicit(&lock->holders, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    return true;
 }
 
 static inline void dti_lock_release(struct dti_lock *lock)

@@ -48,8 +48,7 @@ struct dti_wait_policy {
      * whose root is late by about spin_ns takes 75 us, and took 104 us before. */
     uint32_t long_waits;
 
-    /* How many of the next waits sleep without yielding, and of how many that was the number at first. Not 0
-     * after a yield that took long. */
+    /* How many of the next waits sleep without yielding, and how many that was after the last long yield. */
     uint32_t sleep_at_once, slept_at_once;
 
     /* True if the policy learns. The members from here on are used only then. */

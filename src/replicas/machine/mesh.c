@@ -6,8 +6,7 @@
  * that the tree of a reduction combines near replicas first.
  *
  * Within a domain, faster kinds of cores come first. The first PU of each set of PUs in a domain, on which
- * the leader of a replica runs, is therefore one of the fastest, and boxes of the mesh mix as few kinds as
- * possible. */
+ * the leader of a replica runs, is therefore one of the fastest, and boxes of the mesh rarely mix kinds. */
 #include "replicas/machine/topology.h"
 
 #include <stdlib.h>

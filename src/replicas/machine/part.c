@@ -113,7 +113,8 @@ bool dti_part_choose(const ditto_topology *t, const struct dti_part *part, struc
         /* The PUs of a core are neighbours in the mesh. smt is 0 for the first of them. */
         if (i > 0 && (!whole_cores || t->pus[i].is.smt == 0))
             at++;
-        bool mine = t->kinds > 1 && !shared ? at % part->parts == part->index : first <= at && at < end;
+        bool mine = t->kinds > 1 && t->domains == 1 && !shared ? at % part->parts == part->index
+                                                               : first <= at && at < end;
         if (mine)
             dti_mask_add(pus, t->pus[i].is.number);
     }

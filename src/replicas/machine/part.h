@@ -29,8 +29,8 @@ ditto_status dti_part_read(struct dti_part *out);
 /* Chooses the PUs of a part of all PUs of the topology. As long as there are enough cores, a part has whole
  * cores. If there are only enough PUs, it has whole PUs. In both cases the parts are as equal as possible,
  * and neighbours in the mesh. If there are more parts than PUs, a part has one PU, which other parts have
- * too, and true is returned. If the PUs have several kinds of cores, these are dealt out one by one, so that
- * each part has the same share of each kind. Pure. */
+ * too, and true is returned. If a machine of one NUMA node has several kinds of cores, they are dealt out one
+ * by one: the parts then have nearly equal shares of each kind, and are not neighbours. Pure. */
 bool dti_part_choose(const ditto_topology *topology, const struct dti_part *part, struct dti_mask *pus);
 
 #endif

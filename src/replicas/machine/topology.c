@@ -253,7 +253,7 @@ static uint32_t count_kinds(hwloc_topology_t hw)
     return kinds == 1 || ranked ? (uint32_t)kinds : 0;
 }
 
-/* Sets faster_kinds of all PUs, and leaves out those of slower kinds than the `fastest` first ones (0: none).
+/* Sets faster_kinds of all PUs, and keeps only the PUs of the `fastest` fastest kinds, or all if it is 0.
  * `faster` [core_kinds + 1] is workspace that is zero. */
 static void rank_kinds(ditto_topology *t, struct dti_raw_pu *raw, uint32_t *count, uint32_t fastest,
                        uint32_t *faster)

@@ -40,7 +40,7 @@ const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false
 /* The size of a huge page. With first touch, the sizes and addresses of ranges are multiples of it. */
 #define TOUCH_CHUNK_BYTES ((size_t)2 << 20)
 
-/* jemalloc has so many arenas, and keeps two of them for itself. */
+/* The number of arenas of jemalloc, which keeps two of them for itself. */
 #define JEMALLOC_ARENAS 4095
 #define MOST_ARENAS     (JEMALLOC_ARENAS - 2)
 

@@ -32,7 +32,7 @@ struct dti_total {
 };
 
 struct dti_event {
-    const struct dti_total *total; /* that it belongs to. NULL for the work of a producer */
+    const struct dti_total *total; /* in which it is counted, or NULL for the work of a producer */
     uint32_t producer;             /* the number of the producer in the team */
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -41,7 +41,7 @@ struct dti_event {
 };
 _Static_assert(sizeof(struct dti_event) == 48, "include/ditto/trace.h says how large an event is");
 
-/* Events with a label beyond the most labels count as events without one, so that all names have room. */
+/* When there are as many labels, events with a new one count as events without, so that names have room. */
 #define DTI_TRACE_NAMES  128
 #define DTI_TRACE_LABELS 64
 #define DTI_TRACE_DEPTH  32

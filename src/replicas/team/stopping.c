@@ -93,7 +93,7 @@ void dti_team_interrupt(struct dti_team *team)
     uint64_t run = atomic_load_explicit(&team->interruptible, memory_order_acquire); /* I1 */
     if (run != DTI_GO_NONE) {
         bool first = dti_stop_expire(&team->stop, dti_error_get(), run);
-        /* release: pairs with the acquire of the poster (ends_early in jobs.c) */
+        /* release: pairs with the acquire of the poster (is_interrupted in jobs.c) */
         atomic_store_explicit(&team->is_interrupted, true, memory_order_release);
         dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
         if (first)

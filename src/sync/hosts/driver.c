@@ -37,6 +37,7 @@ static void execute(struct dti_hosts_task *task)
     struct dti_wait_queue *queue = task->call->self->wait_queue;
     atomic_store_explicit(&task->state, DONE, memory_order_release); /* T2 */
     dti_wait_queue_signal(queue, DTI_EVERYONE);
+    dti_look_worked();
 }
 
 /* Called by the thread that waits for the end of a run, whenever it looks at its condition. It works in the

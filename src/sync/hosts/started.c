@@ -280,6 +280,7 @@ static bool carry_out_next(struct dti_sync *sync)
         const char *outer = dti_public_enter(dti_pending_operation_of(sync, 0, number)->call.name);
         status = carry_out(sync, number, DITTO_FOREVER);
         dti_public_leave(&outer);
+        dti_look_worked();
     }
     dti_access_end_on(&sync->caller_accessing);
     return status == DITTO_OK;

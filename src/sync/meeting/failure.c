@@ -61,7 +61,8 @@ static bool is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
     const struct dti_replica_state *state = &sync->state[replica];
-    /* All loads are relaxed, because the values may change meanwhile. */
+    /* All loads are relaxed, because the values may change meanwhile. The name may be that of the call before
+     * the one that has the number and the label. */
     const char *name = atomic_load_explicit(&state->name, memory_order_relaxed);
     uint32_t number = atomic_load_explicit(&state->number, memory_order_relaxed);
     bool returned = dti_replica_returned(dti_team_replica(sync->team, replica));

@@ -142,7 +142,8 @@ struct dti_replica_state {
     struct dti_workspace workspace;
 
     /* The last run whose function the replica began. All accesses to this member and to the next three are
-     * relaxed, because they are used in messages only. So are the label and its number (failure.c). */
+     * relaxed, because they are used in messages only. The label and its version form a seqlock, whose orders
+     * are in failure.c. */
     _Atomic uint64_t run;
 
     /* The number of the last collective of that run, and of the last one that the replica finished. */

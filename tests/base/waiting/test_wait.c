@@ -145,6 +145,26 @@ static void a_pause_that_several_waiters_find_is_lost_once(void **state)
     assert_true(dti_look_until(&first, end) == first.at_ns + SECOND);
 }
 
+static void a_wait_without_a_limit_loses_nothing(void **state)
+{
+    struct dti_look before = { 0 };
+    (void)dti_look(&before);
+    struct dti_look look = looked(20, 19, &before);
+    assert_true(dti_look_until(&look, DTI_NEVER) == DTI_NEVER); /* slept, and a signal wakes it */
+    (void)dti_look(&look);
+    assert_true(look.lost_ns == before.lost_ns);
+}
+
+static void work_for_others_is_not_lost(void **state)
+{
+    struct dti_look before = { 0 };
+    (void)dti_look(&before);
+    struct dti_look look = looked(20, 19, &before);
+    dti_look_worked();
+    (void)dti_look(&look);
+    assert_true(look.lost_ns == before.lost_ns);
+}
+
 static void a_look_in_time_loses_nothing(void **state)
 {
     struct dti_look before = { 0 };
@@ -210,6 +230,31 @@ static void a_lock_has_one_holder_and_forgets_no_waiter(void **state)
     assert_int_equal(atomic_load(&s.lock.word), DTI_LOCK_FREE);
 }
 
+static void *hold_often(void *lock)
+{
+    for (int i = 0; i < 25 && dti_lock_take(lock, UINT32_MAX); i++) {
+        sleep_ms(50);
+        dti_lock_release(lock);
+    }
+    return NULL;
+}
+
+/* Others take the lock first for more than the limit, but none of them has it for long. */
+static void the_limit_of_a_lock_is_for_each_holder(void **state)
+{
+    struct dti_lock lock = { 0 };
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread[i], NULL, hold_often, &lock);
+    sleep_ms(20);
+    for (int i = 0; i < 3; i++) {
+        assert_true(dti_lock_take(&lock, 1500));
+        dti_lock_release(&lock);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+}
+
 static void a_lock_is_awaited_until_the_limit(void **state)
 {
     struct dti_lock lock = { 0 };
@@ -230,9 +275,12 @@ int main(void)
         cmocka_unit_test(a_deadline_ends_the_wait),
         cmocka_unit_test(a_deadline_ends_yielding),
         cmocka_unit_test(a_pause_that_several_waiters_find_is_lost_once),
+        cmocka_unit_test(a_wait_without_a_limit_loses_nothing),
+        cmocka_unit_test(work_for_others_is_not_lost),
         cmocka_unit_test(a_look_in_time_loses_nothing),
         cmocka_unit_test(a_wait_is_woken_once_a_second_at_most),
         cmocka_unit_test(a_lock_has_one_holder_and_forgets_no_waiter),
+        cmocka_unit_test(the_limit_of_a_lock_is_for_each_holder),
         cmocka_unit_test(a_lock_is_awaited_until_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,7 @@ static int by_name(const void *left, const void *right)
 static _Thread_local int folder_error;
 
 /* glob calls this for each of them, and stops if it returns 1. As in a shell, folders that do not exist or
- * may not be read have no files. Any other error would leave out files without a word. */
+ * may not be read have no files. Any other error would leave out files without an error. */
 static int note_folder(const char *folder, int error_number)
 {
     (void)folder;
@@ -270,7 +270,7 @@ static ditto_status check_unchanged(const struct dti_file *file, int descriptor,
     else if (now.st_mtim.tv_sec != file->written.tv_sec || now.st_mtim.tv_nsec != file->written.tv_nsec)
         change = "it was written";
     else if (now.st_ino != file->inode && keeps_inodes(descriptor))
-        change = "another file has its name";
+        change = "another file was given its name";
     if (change == NULL)
         return DITTO_OK;
     if (what != NULL)

@@ -12,7 +12,7 @@
 static const struct {
     const char *bytes;
     size_t length;
-    bool in_text; /* no text begins with these bytes */
+    bool in_text; /* also looked for in sources of text, because no text begins with these bytes */
     const char *what;
 } signatures[] = {
 #define BYTES(literal) literal, sizeof(literal) - 1
@@ -21,7 +21,7 @@ static const struct {
     { BYTES("x\x01"), false, "compressed by zlib: " UNPACK },
     { BYTES("x\x9c"), false, "compressed by zlib: " UNPACK },
     { BYTES("x\xda"), false, "compressed by zlib: " UNPACK },
-    { BYTES("BZh"), false, "compressed by bzip2: " UNPACK },
+    { BYTES("BZh91AY&SY"), false, "compressed by bzip2: " UNPACK },
     { BYTES("\xfd"
             "7zXZ"),
       true, "compressed by xz: " UNPACK },
@@ -32,7 +32,8 @@ static const struct {
     { BYTES("\x93NUMPY"), true, "a .npy file: read it with ditto_dataset_from_npy" },
     { BYTES("\x89HDF\r\n"), true,
       "an HDF5 file: write its data in a format that ditto_dataset_from_... reads" },
-    { BYTES("PAR1"), false, "a Parquet file: write its data in a format that ditto_dataset_from_... reads" },
+    { BYTES("PAR1\x15"), false,
+      "a Parquet file: write its data in a format that ditto_dataset_from_... reads" },
     { BYTES("version https://git-lfs"), true,
       "a Git LFS pointer in the place of the file: get the file with `git lfs pull`" },
     { BYTES("<!DOCTYPE html"), false, HTML },

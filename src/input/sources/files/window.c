@@ -146,6 +146,9 @@ ditto_status dti_window_restore(struct dti_window *w, struct dti_bytes_reader *f
     uint32_t file = (uint32_t)dti_bytes_get_at_most(from, w->files->count);
     uint64_t at = dti_bytes_get_at_most(from, INT64_MAX - UINT32_MAX); /* no file is longer */
     DTI_TRY(dti_bytes_reader_status(from));
+    if (w->gzip == NULL && file < w->files->count && at > w->files->file[file].bytes)
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: it ends before offset %llu, where the state was saved",
+                        w->files->file[file].name, (unsigned long long)at);
     move_to(w, file, w->gzip == NULL ? at : 0);
     while (w->at < at && !dti_window_ended(w)) { /* a position in a compressed file cannot be sought */
         const char *data;

@@ -15,6 +15,15 @@ static struct dti_files *files_of(const ditto_dataset *dataset)
     return (struct dti_files *)&((const struct dti_text_lines *)dataset)->files;
 }
 
+/* Returns true if a carriage return is not followed by a line feed. The one that ends the row may be. */
+static bool has_lone_return(const char *row, size_t bytes)
+{
+    for (const char *at = row; (at = memchr(at, '\r', bytes - (size_t)(at - row))) != NULL; at++)
+        if (at + 1 < row + bytes && at[1] != '\n')
+            return true;
+    return false;
+}
+
 ditto_status dti_text_lines_explain(const ditto_dataset *dataset, uint32_t file, const char *row,
                                     size_t bytes, ditto_status status)
 {
@@ -27,7 +36,7 @@ ditto_status dti_text_lines_explain(const ditto_dataset *dataset, uint32_t file,
     if (memchr(row, '\0', bytes) != NULL)
         return DTI_FAIL(status, "%s: the %s has NUL bytes, so it is not text, or it was never written",
                         dti_error_get()->message, l->row_word);
-    if (memchr(row, '\r', bytes) != NULL)
+    if (has_lone_return(row, bytes))
         return DTI_FAIL(status, "%s: a carriage return in the %s has no line feed after it, and ends no line",
                         dti_error_get()->message, l->row_word);
     return status;
