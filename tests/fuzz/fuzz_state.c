@@ -14,10 +14,15 @@
 
 #include <sys/mman.h>
 
-enum { ROWS = 48, BYTES = 8, SAVED_ROWS = 3, READ_ROWS = 40, DATASETS = 16 };
+#ifdef DTI_HAVE_ZLIB
+#define COMPRESSED 2
+#else
+#define COMPRESSED 0
+#endif
+enum { ROWS = 48, BYTES = 8, SAVED_ROWS = 3, READ_ROWS = 40, DATASETS = 16 + COMPRESSED };
 
-const char *const fuzz_seeds[] = { "00", "11", "22", "33", "44", "55", "66", "77", "88",
-                                   "99", "::", ";;", "<<", "==", ">>", "??", NULL };
+const char *const fuzz_seeds[] = { "00", "11", "22", "33", "44", "55", "66", "77", "88", "99",
+                                   "::", ";;", "<<", "==", ">>", "??", "@@", "AA", NULL };
 const char *const fuzz_words[] = {
     "000", "110", "211", "31?", "421", "531", "641", "752", "861", "97?", NULL
 };
@@ -140,6 +145,16 @@ static void make_sources(void)
     assert_ok(ditto_dataset_from_tfrecord(&record_files, &OPTIONS(tfrecord, .max_bytes = BYTES, .trust = 1),
                                           &dataset[6]));
     assert_ok(ditto_dataset_from_npy(&npy, 1, &dataset[7]));
+#ifdef DTI_HAVE_ZLIB
+    static struct made packed;
+    add_member(&packed, text, sizeof text);
+    const char *member = file_with(packed.bytes, packed.length);
+    ditto_files packed_files = { .names = &member, .num_names = 1 };
+    assert_ok(ditto_dataset_from_text(&packed_files, &OPTIONS(text, .compression = DITTO_COMPRESSION_GZIP),
+                                      &dataset[16]));
+    assert_ok(ditto_dataset_from_csv(&packed_files, &column, 1,
+                                     &OPTIONS(csv, .compression = DITTO_COMPRESSION_GZIP), &dataset[17]));
+#endif
 }
 
 static void make_transformations(void)
