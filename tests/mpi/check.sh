@@ -6,12 +6,7 @@ mpi=$1 program=$2 ends=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 complain() { echo "mpi: $*" | tee -a "$folder/complaints" >&2; }
-# Open MPI refuses root, and binds each of two processes to one core by default.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error DITTO_PART=off
-case $mpi in
-openmpi) start() { timeout 120 mpirun.openmpi --oversubscribe --bind-to none -np "$@" 2>&1; } ;;
-mpich) start() { timeout 120 mpiexec.mpich -np "$@" 2>&1; } ;;
-esac
+start() { sh "$(dirname "$0")/launch.sh" "$mpi" 120 "$@" 2>&1; }
 
 # ends HOW HOSTS: what a program has written is not lost, and a cluster that is destroyed too late is an
 # error. These programs wait for most of their time, so they run beside the others.

@@ -6,11 +6,7 @@
 set -u
 mpi=$1 train=$2 solve=$3 mpi_train=$4 mpi_solve=$5 digits=$6 failed=0
 complain() { echo "golden: $*" >&2; failed=1; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error DITTO_PART=off
-case $mpi in
-openmpi) start() { timeout 300 mpirun.openmpi --oversubscribe --bind-to none -np "$@" 2>&1; } ;;
-mpich) start() { timeout 300 mpiexec.mpich -np "$@" 2>&1; } ;;
-esac
+start() { sh "$(dirname "$0")/launch.sh" "$mpi" 300 "$@" 2>&1; }
 
 weights() { sed -n 's/^weights: //p'; }
 residual() { awk '$1 == 8 { print $2, $5 }'; }
