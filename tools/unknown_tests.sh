@@ -10,7 +10,8 @@ for word in "$@"; do
 done | awk -v names="$(
     find tests \( -name 'test_*.c' -o -name 'fuzz_*.c' \) | sed 's,.*/,,; s,^test_,,; s,\.c$,,'
     # Neither suites nor programs are names, and "test_" is the beginning of files.
-    find tests -name meson.build -exec sed -E "s/(suite|import|find_program)[ :(]+\\[?('[a-z_]*'(, )?)*//g" {} + |
+    find tests -name meson.build \
+        -exec sed -E "s/(suite|import|find_program)[ :(]+\\[?('[a-z_]*'(, )?)*//g" {} + |
         grep -oE "'[a-z][a-z0-9_]*'" | tr -d "'" | \
         grep -vxE 'test_|golden_|unit|semantics|fault|numa|cluster|long|once|on_hosts|one_thread|ditto|fs|sh'
 )" 'BEGIN { count = split(names, name, "\n") }
