@@ -359,7 +359,7 @@ ditto_status ditto_shared_dataset_next(ditto_replica *self, ditto_shared_dataset
 ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worker, ditto_tensor *out)
 {
     struct dti_function_worker *w;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(find_own(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
     const ditto_tensor *value = dti_per_worker_value_of(per_worker, w);
@@ -374,7 +374,7 @@ ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worke
 ditto_status ditto_worker_iterator(ditto_replica *self, ditto_per_worker *per_worker, ditto_iterator **out)
 {
     struct dti_function_worker *w;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     DTI_TRY(find_own(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
     if (dti_per_worker_value_of(per_worker, w) != NULL)

@@ -264,8 +264,9 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
     dti_coordinator_drop(c);
     if (lost == 0)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_POISONED,
-                    "destroyed, but %u worker%s still in a function that took longer than run_timeout_ms, or "
-                    "timeout_ms = %u ms more (worker %s): the memory that it uses is not freed",
-                    lost, lost == 1 ? " is" : "s are", timeout_ms, names);
+    return DTI_FAIL(
+        DITTO_ERR_POISONED,
+        "destroyed, but %u worker%s still in a function (worker %s), after run_timeout_ms, or after "
+        "timeout_ms = %u ms in this call: the memory that it uses is not freed",
+        lost, lost == 1 ? " is" : "s are", names, timeout_ms);
 }

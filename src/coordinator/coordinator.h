@@ -11,9 +11,8 @@
  *                 each side are sequentially consistent; function_queue.h.)
  *             I2  The state of a worker is MAKING or RUNNING from before its function begins until it has
  *                 ended. A worker that is late loses this state to the thread that retires it
- *                 (compare-and-swap).
- *                 That thread then owns the function: it puts it back, or finishes it. The worker notices it
- *                 when its function returns, and finishes nothing.
+ *                 (compare-and-swap). That thread then owns the function: it puts it back, or finishes it.
+ *                 The worker notices it when its function returns, and finishes nothing.
  *             I3  An error is recorded before the function that failed is finished. A call that finds all
  *                 functions finished therefore sees it.
  *             I4  A thread reads `failures` before it pushes a function, and a worker reads it after it has

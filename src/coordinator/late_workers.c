@@ -113,7 +113,7 @@ void dti_retire_at_end(struct ditto_coordinator *c, struct dti_function_worker *
 {
     uint64_t state = state_of(w);
     if (dti_has_function(state))
-        retire(c, w, state, "the coordinator was destroyed, and it took timeout_ms more");
+        retire(c, w, state, "it did not end within timeout_ms after ditto_coordinator_destroy was called");
 }
 
 uint64_t dti_next_limit(const struct ditto_coordinator *c)

@@ -115,7 +115,7 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
     for (uint32_t d = DTI_DISTANCES; d-- > 0;)
         first = h->pair[d] != 0 ? d : first;
     atomic_init(&h->distance, first);
-    ditto_status status = dti_team_run(team, measure_hops, h, DITTO_FOREVER);
+    ditto_status status = dti_team_run(team, measure_hops, h, false);
     for (uint32_t d = 0; d < DTI_DISTANCES && status == DITTO_OK; d++)
         if (h->pair[d] != 0)
             costs->hop_ns[d] = h->ns[d];
@@ -312,7 +312,7 @@ ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning,
         tuning->hierarchical_bytes = DITTO_NEVER_BYTES;
     if (sync->oversubscribed || sync->num_replicas == 1)
         return DITTO_OK;
-    DTI_TRY(dti_team_run(sync->team, measure, &trial, DITTO_FOREVER));
+    DTI_TRY(dti_team_run(sync->team, measure, &trial, false));
     *in_time = !trial.over;
     if (!trial.over) {
         tuning->small_bytes = trial.small_bytes;

@@ -52,7 +52,7 @@ ditto_status dti_share(struct dti_team *team, size_t bytes, size_t items, size_t
         bytes / dti_team_num_replicas(team) < LEAST_BYTES)
         return work_alone(team, &sharing);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_team_run(team, work_on_share, &sharing, DITTO_FOREVER);
+    ditto_status status = dti_team_run(team, work_on_share, &sharing, false);
     dti_team_renew(team); /* the job uses no collective, so nothing else has to be reset */
     dti_cross_leave(team, &frame);
     return status;

@@ -123,7 +123,7 @@ static ditto_status plan_and_allocate(struct dti_sync *sync)
         sync->most_rounds = rounds->rounds > sync->most_rounds ? rounds->rounds : sync->most_rounds;
     }
     dti_groups_make(&sync->shape, &sync->tree, near, &sync->groups);
-    DTI_TRY(dti_team_run(sync->team, allocate_state, sync, DITTO_FOREVER));
+    DTI_TRY(dti_team_run(sync->team, allocate_state, sync, false));
     reset(sync);
     return DITTO_OK;
 }
@@ -322,7 +322,7 @@ static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
 ditto_status dti_sync_run_job(struct dti_team *team, dti_job job, void *argument)
 {
     struct meeting_job meeting = { job, argument, dti_team_pauses(team) != 0 };
-    return dti_team_run(team, do_meeting_job, &meeting, DITTO_FOREVER);
+    return dti_team_run(team, do_meeting_job, &meeting, false);
 }
 
 ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument)

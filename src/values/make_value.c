@@ -80,7 +80,7 @@ static ditto_status copy_component(struct dti_replica *r, void *argument)
 static ditto_status copy_components(struct value_copy *c)
 {
     struct dti_team *team = dti_team_of(c->value->strategy);
-    ditto_status status = dti_team_run(team, copy_component, c, DITTO_FOREVER);
+    ditto_status status = dti_team_run(team, copy_component, c, false);
     dti_team_renew(team); /* the job uses no collectives, so nothing else must be renewed */
     return status;
 }

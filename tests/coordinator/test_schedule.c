@@ -207,7 +207,7 @@ static int destroy_beside_stuck(void *unused)
     REQUIRE(ditto_coordinator_destroy(c) == DITTO_ERR_POISONED);
     REQUIRE(strstr(ditto_last_error()->message, "worker 0") != NULL);
     REQUIRE(ditto_remote_fetch(stuck, &value) == DITTO_ERR_TIMED_OUT);
-    REQUIRE(strstr(ditto_last_error()->message, "destroyed") != NULL);
+    REQUIRE(strstr(ditto_last_error()->message, "ditto_coordinator_destroy") != NULL);
     REQUIRE(ditto_remote_destroy(stuck) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     atomic_store(&gate_is_open, 1);

@@ -364,7 +364,7 @@ ditto_status dti_iterator_next_outside(ditto_iterator *it, ditto_batch *out)
     struct outside_take taking = { it, out };
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = dti_team_run(team, take_one, &taking, DITTO_FOREVER);
+    ditto_status status = dti_team_run(team, take_one, &taking, false);
     dti_team_renew(team); /* the job uses no collective, so nothing else has to be renewed */
     dti_cross_leave(team, &frame);
     return status;

@@ -67,7 +67,7 @@ static ditto_status allocate_ring(struct dti_replica *r, void *argument)
 static ditto_status allocate_rings(struct ditto_iterator *it)
 {
     if (!it->plan.host_memory) {
-        ditto_status status = dti_team_run(it->team, allocate_ring, it, DITTO_FOREVER);
+        ditto_status status = dti_team_run(it->team, allocate_ring, it, false);
         /* If the job failed, its stop is cleared. It used no collective, so sync has nothing to renew. */
         dti_team_renew(it->team);
         return status;

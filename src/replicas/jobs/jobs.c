@@ -353,15 +353,13 @@ static ditto_status run_inside(struct dti_team *team, struct run *run)
     return status;
 }
 
-ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms)
+ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, bool of_user)
 {
     struct run run = { .number = dti_team_next_number(team),
                        .waits = team->options.caller_waits && team->pauses == 0,
                        .inner = team->pauses != 0,
-                       .of_user = timeout_ms == DTI_RUN_OF_USER,
-                       .deadline = { .timeout_ms = timeout_ms } };
-    if (run.of_user)
-        run.deadline.timeout_ms = team->options.run_timeout_ms;
+                       .of_user = of_user,
+                       .deadline = { of_user ? team->options.run_timeout_ms : DITTO_FOREVER, 0 } };
     dti_team_set_job(team, job, argument);
     if (run.inner)
         return run_inside(team, &run);
@@ -373,7 +371,7 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     team->run_deadline_ns = dti_deadline_at(&run.deadline);
     /* release: pairs with the acquire I1 (stopping.h). The thread that ends this run overwrites the error of
      * the last one, which all replicas have read. */
-    if (run.of_user)
+    if (of_user)
         atomic_store_explicit(&team->interruptible, run.number, memory_order_release);
     dti_team_post(team, run.number);
     return finish_run(team, &run);

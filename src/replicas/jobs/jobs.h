@@ -34,12 +34,11 @@ extern uint32_t dti_grace_least_ms;
  * Returns the first error, and writes its record in the calling thread. Without an error it returns the
  * positive status of the replica with the lowest id that returned one, or DITTO_OK.
  * After an error the stop stays set, so that the modules above can renew their state. They then call
- * dti_team_renew, which clears the stop of the run that ended last. A stop of an outer run stays. timeout_ms
- * is DITTO_FOREVER for all jobs except runs of the user. For these it is DTI_RUN_OF_USER: their limit is the
- * option run_timeout_ms, and dti_team_interrupt may end them. If the limit passes, or a run was interrupted,
- * and a replica does not return, the team is poisoned (see dti_team_destroy). */
-#define DTI_RUN_OF_USER 0u
-ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
+ * dti_team_renew, which clears the stop of the run that ended last. A stop of an outer run stays. A run of
+ * the user has the limit of the option run_timeout_ms, and dti_team_interrupt may end it. All other jobs have
+ * no limit. If the limit passes, or a run was interrupted, and a replica does not return, the team is
+ * poisoned (see dti_team_destroy). */
+ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, bool of_user);
 /* A poster that is not replica 0 calls work(argument) whenever it looks whether a run has ended. A thread
  * that has work for it signals the wait queue (DTI_EVERYONE). Set once, before other threads know the
  * strategy. */

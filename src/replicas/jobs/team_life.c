@@ -291,7 +291,7 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
     if (status == DITTO_OK)
         status = dti_cross_enter(team, &frame, DTI_CALLER_PINNED);
     if (status == DITTO_OK) {
-        status = dti_team_run(team, prepare_replica, NULL, DITTO_FOREVER);
+        status = dti_team_run(team, prepare_replica, NULL, false);
         dti_cross_leave(team, &frame);
     }
     if (status != DITTO_OK) {

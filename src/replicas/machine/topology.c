@@ -260,7 +260,7 @@ static void rank_kinds(ditto_topology *t, struct dti_raw_pu *raw, uint32_t *coun
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++)
-        faster[raw[i].pu.is.kind] = 1; /* for now: a PU has the kind */
+        faster[raw[i].pu.is.kind] = 1; /* a PU has this kind; the next loop replaces it by its rank */
     for (uint32_t kind = t->counts.core_kinds + 1u; kind-- > 0;)
         if (faster[kind] != 0)
             faster[kind] = t->kinds++;

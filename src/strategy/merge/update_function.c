@@ -203,7 +203,7 @@ static ditto_status call_on_all_copies(struct updating *u)
     if (status == DITTO_OK)
         status = compare_hosts(u);
     if (status == DITTO_OK) {
-        status = dti_team_run(team, call_on_copy, u, DITTO_FOREVER);
+        status = dti_team_run(team, call_on_copy, u, false);
         dti_team_renew(team); /* is enough, because the job uses no collectives */
     }
     status = dti_cross_agree(team, "the end of ditto_variable_update", status);

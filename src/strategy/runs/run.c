@@ -122,7 +122,7 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     DTI_TRY(dti_sync_run_begins(team));
     *call = describe_call(strategy, request);
     strategy->levels++;
-    ditto_status status = dti_team_run(team, enter_function, *call, DTI_RUN_OF_USER);
+    ditto_status status = dti_team_run(team, enter_function, *call, true);
     if (strategy->hosts != NULL && (*call)->level == 0 && !dti_team_forked(team))
         status = dti_run_ends_on_hosts(strategy, status);
     if (status < 0 && (*call)->level > 0)

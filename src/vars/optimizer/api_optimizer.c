@@ -336,7 +336,7 @@ static ditto_status check_gradients(const ditto_optimizer *o, uint32_t first, ui
 ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *o, int64_t *steps)
 {
     struct dti_replica *r;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(dti_not_null(steps, "steps"));
     return dti_optimizer_steps(o, steps);

@@ -39,8 +39,8 @@ struct ditto_optimizer {
      * NULL. */
     ditto_variable **sum;
 
-    /* [items] Of parameters: the number of gradients that are gathered in each item, under the lock of its
-     * shard. */
+    /* [items] Of parameters: the calls since the last step of each item. They are as many as the gradients
+     * that are gathered in it, except for calls that did not get the lock of its shard in time. */
     _Atomic uint32_t *gathered_in;
 
     /* Of parameters: the number of calls since the last step that was counted, under the lock of

@@ -36,7 +36,7 @@ ditto_status ditto_pull(ditto_replica *self, const ditto_variable *variable,
                         const ditto_pull_options *options, void *dst)
 {
     ditto_pull_options known;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, variable);
@@ -50,7 +50,7 @@ ditto_status ditto_pull_rows(ditto_replica *self, const ditto_variable *variable
                              size_t count, const ditto_pull_options *options, void *rows)
 {
     ditto_pull_options known;
-    DTI_ENTER();
+    DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, variable);

@@ -216,7 +216,7 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
 ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 {
     struct placing placing = { v, value };
-    ditto_status status = dti_team_run(v->team, allocate_own, &placing, DITTO_FOREVER);
+    ditto_status status = dti_team_run(v->team, allocate_own, &placing, false);
     dti_team_renew(v->team); /* the job has no collectives, so dti_sync_run_ended is not needed */
     if (status != DITTO_OK)
         dti_copies_free(v);
@@ -295,7 +295,7 @@ static ditto_status agree_on_memory(const ditto_variable *v, ditto_status status
 static ditto_status split(ditto_variable *v)
 {
     struct splitting splitting = { .v = v };
-    ditto_status status = dti_team_run(v->team, make_own_copy, &splitting, DITTO_FOREVER);
+    ditto_status status = dti_team_run(v->team, make_own_copy, &splitting, false);
     dti_team_renew(v->team); /* see dti_copies_allocate */
     status = agree_on_memory(v, status);
     if (status != DITTO_OK) {
