@@ -7,7 +7,6 @@
 #include <ditto/coordinator.h>
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -220,19 +219,20 @@ static ditto_status use_coordinators(void)
     return ditto_strategy_destroy(strategy);
 }
 
-/* A thread that works beside that of the test. pthread_join would be a cancellation point. */
-static void await_end(pthread_t thread, _Atomic int *has_ended)
+/* Joins a thread that works beside that of the test. The join is not a cancellation point here. A thread that
+ * is only detached may still be in the allocator when the process forks. */
+static void await_end(pthread_t thread)
 {
-    pthread_detach(thread);
-    while (!atomic_load(has_ended))
-        sched_yield();
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_join(thread, NULL);
+    pthread_setcancelstate(state, &state);
 }
 
 /* A producer, for which the consumer waits. Both sleep, and read how busy their PU is. */
 struct producer {
     ditto_queue *queue;
     ditto_status status;
-    _Atomic int has_ended;
 };
 
 static void *put_late(void *argument)
@@ -242,7 +242,6 @@ static void *put_late(void *argument)
         sleep_ms(1);
         p->status = ditto_queue_put(p->queue, 0, NULL, 1, DITTO_FOREVER);
     }
-    atomic_store(&p->has_ended, 1);
     return NULL;
 }
 
@@ -256,7 +255,7 @@ static ditto_status use_queues(void)
         return DITTO_ERR_SYSTEM;
     for (int i = 0; i < 3; i++)
         DITTO_TRY(ditto_queue_get(p.queue, DITTO_FOREVER, &item));
-    await_end(thread, &p.has_ended);
+    await_end(thread);
     DITTO_TRY(p.status);
     DITTO_TRY(ditto_queue_close(p.queue));
     return ditto_queue_destroy(p.queue);
@@ -267,7 +266,6 @@ struct host {
     struct local_network *network;
     uint32_t number;
     ditto_status status;
-    _Atomic int has_ended;
 };
 
 static ditto_status use_cluster(struct host *host)
@@ -293,19 +291,18 @@ static void *play_host(void *argument)
 {
     struct host *host = argument;
     host->status = use_cluster(host);
-    atomic_store(&host->has_ended, 1);
     return NULL;
 }
 
 static ditto_status use_clusters(void)
 {
     struct local_network *network = local_network_make(2, 100, 17);
-    struct host host = { network, 0, DITTO_OK, 0 }, other = { network, 1, DITTO_OK, 0 };
+    struct host host = { network, 0, DITTO_OK }, other = { network, 1, DITTO_OK };
     pthread_t thread;
     if (pthread_create(&thread, NULL, play_host, &other) != 0)
         return DITTO_ERR_SYSTEM;
     ditto_status status = use_cluster(&host);
-    await_end(thread, &other.has_ended);
+    await_end(thread);
     local_network_free(network);
     return status != DITTO_OK ? status : other.status;
 }
