@@ -10,12 +10,12 @@ DITTO_BEGIN
 /** @defgroup ditto_tuning_group Tuning
  *
  *  Tuning changes the time of a collective, never its values. When a strategy is created, the library
- *  measures the time of a hand-over between neighbours at each distance, small_bytes, and hierarchical_bytes.
- *  This takes at most about 20 ms. Later strategies of the process with the same placement use the results,
- *  unless near_replicas was given or the machine was too busy to measure. The two thresholds are not measured
- *  if they and stream_bytes are given. stream_bytes follows from the sizes of the last-level caches.
- *  helper_bytes and block_bytes have fixed defaults. Nothing is measured if there is one replica, or where
- *  replicas share PUs, because there the scheduler decides how long a hand-over takes.
+ *  measures the time of a hand-over between neighbours at each distance, small_bytes, stream_bytes,
+ *  hierarchical_bytes and fetch_bytes. This takes at most about 20 ms. Later strategies of the process with
+ *  the same placement use the results, unless near_replicas was given or the machine was too busy to measure.
+ *  The thresholds are not measured if all four are given. helper_bytes and block_bytes have fixed defaults.
+ *  Nothing is measured if there is one replica, or where replicas share PUs, because there the scheduler
+ *  decides how long a hand-over takes. ditto_strategy_describe says what was chosen.
  *  @{ */
 
 /** A threshold that no message reaches. */
@@ -38,7 +38,8 @@ typedef struct ditto_tuning {
     size_t small_bytes;
 
     /** Results of at least this many bytes, on all replicas together, are written past the caches. Results in
-     *  place, and those of reductions by groups, are not. */
+     *  place, and those of reductions by groups, are not. Where results past the caches are not faster in
+     *  general, this is three quarters of the last-level caches. */
     size_t stream_bytes;
 
     /** From this size on, DITTO_IMPLEMENTATION_DEFAULT means DITTO_IMPLEMENTATION_HIERARCHICAL, if there are
@@ -56,6 +57,10 @@ typedef struct ditto_tuning {
      *  replicas of one package form a group, or those of a NUMA node if there is one package, or those of a
      *  last-level cache if there is one node. In this case ditto_strategy_properties has 0. */
     uint32_t near_replicas;
+
+    /** Results in place of at least this many bytes, on all replicas together, are fetched for writing before
+     *  they are read, unless they have stream_bytes or more. Processors differ in whether this is faster. */
+    size_t fetch_bytes;
 } ditto_tuning;
 
 /** Initial value of ditto_tuning: no threshold is given. */

@@ -65,7 +65,8 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
                                                  const struct dti_call_size *size)
 {
     struct dti_algorithm_choice choice = { .algorithm = DTI_ALGORITHM_OWNERS,
-                                           .streams = size->all >= t->stream_bytes };
+                                           .streams = size->all >= t->stream_bytes,
+                                           .fetches = size->all >= t->fetch_bytes };
     bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
                         (call->implementation == DITTO_IMPLEMENTATION_DEFAULT &&
                          size->own >= t->hierarchical_bytes);

@@ -45,6 +45,9 @@ struct dti_algorithm_choice {
 
     /* True if results may be written with non-temporal stores. */
     bool streams;
+
+    /* True if a destination that is also a source is fetched for writing before it is read. */
+    bool fetches;
 };
 
 /* `tuning` is sync->tuning.given, except while thresholds are measured. */

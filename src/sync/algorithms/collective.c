@@ -106,6 +106,7 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
                              .target = m->target,
                              .seq = seq,
                              .streams = prepared->choice.streams,
+                             .fetches = prepared->choice.fetches,
                              .reduction = prepared->reduction };
     struct combining combining = { self, prepared->call->more };
     if (flow.reduction.function != NULL) {

@@ -49,6 +49,11 @@ struct dti_flow {
     /* True if results may be written with non-temporal stores. */
     bool streams;
 
+    /* True if a destination that is also a source, as in a call in place, is fetched for writing before it is
+     * read. On some processors a line that another core has written, and that is read first, is transferred a
+     * second time when it is written. */
+    bool fetches;
+
     /* How elements of the present segment are combined. */
     struct dti_reduction reduction;
 };

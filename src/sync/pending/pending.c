@@ -135,6 +135,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
     size_t all_bytes = dti_call_size_of(flow.call, n).all, wanted = all_bytes / n / PIECE_BYTES;
     uint32_t pieces = wanted < 1 ? 1 : wanted > MOST_PIECES ? MOST_PIECES : (uint32_t)wanted;
     flow.streams = all_bytes >= sync->tuning.given.stream_bytes;
+    flow.fetches = all_bytes >= sync->tuning.given.fetch_bytes;
     if (!dti_access_begin(self))
         return false;
     for (uint32_t k = 0; k < n; k++)

@@ -24,6 +24,7 @@ static const struct field {
     { "helper_bytes", offsetof(ditto_tuning, helper_bytes), 1, SIZE_MAX, false },
     { "block_bytes", offsetof(ditto_tuning, block_bytes), 4096, 1u << 20, false },
     { "near_replicas", offsetof(ditto_tuning, near_replicas), 1, DITTO_MAX_REPLICAS, true },
+    { "fetch_bytes", offsetof(ditto_tuning, fetch_bytes), 1, SIZE_MAX, false },
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
 
@@ -123,7 +124,8 @@ const struct dti_tuning dti_tuning_usual = {
                .stream_bytes = (size_t)64 << 20,
                .hierarchical_bytes = 64 << 10,
                .helper_bytes = 256 << 10,
-               .block_bytes = 32 << 10 },
+               .block_bytes = 32 << 10,
+               .fetch_bytes = DITTO_NEVER_BYTES },
     .costs = { { 60, 80, 110, 150 }, 10, 15 },
 };
 

@@ -77,6 +77,61 @@ static void only_the_members_that_an_older_struct_has_are_written(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* All results are the same, whether a result in place is fetched first or not: of pairs, of more replicas, of a
+ * mean, of a list and of started operations. */
+static ditto_status reduce_in_place(ditto_replica *self, void *argument)
+{
+    enum { COUNT = 40000 };
+    struct report *r = argument;
+    uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self);
+    float *data;
+    ditto_pending pending;
+    DITTO_TRY(ditto_alloc(self, COUNT * sizeof *data, 64, (void **)&data));
+    ditto_list_item items[2] = {
+        { .src = data, .dst = data, .count = 100, .dtype = DITTO_F32 },
+        { .src = data + 100, .dst = data + 100, .count = COUNT - 100, .dtype = DITTO_F32 }
+    };
+    for (int i = 0; i < COUNT; i++)
+        data[i] = (float)(id + 1);
+    DITTO_TRY(ditto_all_reduce(self, data, data, COUNT, DITTO_F32, DITTO_SUM, NULL));
+    DITTO_TRY(ditto_all_reduce(self, data, data, COUNT, DITTO_F32, DITTO_MEAN, NULL));
+    DITTO_TRY(ditto_all_reduce_list(self, items, 2, DITTO_SUM, NULL));
+    DITTO_TRY(ditto_all_reduce_start(self, data, data, COUNT, DITTO_F32, DITTO_MAX, NULL, &pending));
+    DITTO_TRY(ditto_wait(self, &pending, NULL));
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(r, data[i] == (float)(n * n * (n + 1) / 2));
+    return ditto_free(self, data);
+}
+
+static void results_in_place_do_not_depend_on_fetching(void **state)
+{
+    for (uint32_t replicas = 1; replicas <= 8; replicas++)
+        for (int fetches = 0; fetches < 2; fetches++) {
+            struct report report = { 0 };
+            ditto_tuning tuning = { .struct_size = sizeof tuning,
+                                    .fetch_bytes = fetches ? 1 : DITTO_NEVER_BYTES };
+            run_once(replicas, &OPTIONS(strategy, .tuning = &tuning), reduce_in_place, &report, &report);
+        }
+}
+
+static void a_strategy_describes_its_thresholds(void **state)
+{
+    char text[4096];
+    ditto_tuning tuning = {
+        .struct_size = sizeof tuning, .small_bytes = 100, .stream_bytes = 5000, .fetch_bytes = 1
+    };
+    for (int fetches = 1; fetches >= 0; fetches--) {
+        ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .tuning = &tuning));
+        assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
+        assert_non_null(strstr(text,
+                               "\nmessages are small up to 100 bytes, results pass the caches from 5000 "
+                               "bytes on, and results in place are "));
+        assert_int_equal(strstr(text, "fetched for writing before") != NULL, fetches);
+        assert_ok(ditto_strategy_destroy(strategy));
+        tuning.fetch_bytes = DITTO_NEVER_BYTES;
+    }
+}
+
 /* The elements that a user function receives are aligned as documented, whatever the tuning is. */
 static ditto_status needs_alignment(void *out, const void *left, const void *right, size_t count, void *user)
 {
@@ -119,6 +174,8 @@ int main(void)
         cmocka_unit_test(the_environment_sets_what_the_program_does_not),
         cmocka_unit_test(wrong_settings_are_refused_with_a_message_that_quotes_them),
         cmocka_unit_test(only_the_members_that_an_older_struct_has_are_written),
+        cmocka_unit_test(results_in_place_do_not_depend_on_fetching),
+        cmocka_unit_test(a_strategy_describes_its_thresholds),
         cmocka_unit_test(elements_are_aligned_with_odd_block_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
