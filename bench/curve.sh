@@ -1,7 +1,8 @@
 #!/bin/sh
 # Measures the all-reduce from 1 KiB to 16 MiB by factors of sqrt(2), in place and out of place, and prints
 # for each size the microseconds of ditto and of the bound, and the bound's time over ditto's. It fails if a
-# share is below 0.85, or if a size takes over 3 % more time than a larger one in the same mode of the machine.
+# share is below 0.85, or if a size takes over 3 % more time than a larger one, in the same mode of the
+# machine.
 #     bench/curve.sh [WORDS]   WORDS are options of ditto-bench, like --replicas 4 --dtype bf16
 # Two settings are compared by two calls: DITTO_TUNING=fetch_bytes=never sh bench/curve.sh
 set -eu

@@ -16,7 +16,7 @@ static void read_error(const struct dti_last_words *last, ditto_error *error)
                             .replica = last->replica,
                             .system_errno = last->system_errno,
                             .user_code = last->user_code,
-                            .function = dti_public_function };
+                            .function = dti_this_thread()->function };
     memcpy(error->message, last->message, sizeof error->message);
     error->message[sizeof error->message - 1] = '\0';
 }

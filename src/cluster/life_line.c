@@ -435,7 +435,7 @@ static void keep_time(struct dti_life_line *l)
 static void *watch(void *argument)
 {
     struct dti_life_line *l = argument;
-    dti_public_function = "the life line";
+    dti_this_thread()->function = "the life line";
     l->looked_ns = l->beat_ns = dti_now_ns();
     for (;;) {
         prepare_poll(l);

@@ -72,7 +72,7 @@ static void add(struct ditto_coordinator *c, struct ditto_per_worker *p)
 static DTI_GUARDED ditto_status call(ditto_value_fn function, void *user, uint32_t worker, uint32_t workers,
                                      ditto_tensor *tensor)
 {
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     DTI_GUARD("the function of a per-worker value");
     ditto_status status = function(worker, workers, user, tensor);
     DTI_GUARD_END();
@@ -291,8 +291,8 @@ ditto_status dti_per_worker_fail(const struct ditto_per_worker *p, struct dti_fu
         return DTI_FAIL(DITTO_ERR_CONTEXT, "per_worker was created after this function had begun: schedule "
                                            "functions that use it later");
     ditto_error error = own->error;
-    error.function = dti_public_function;
-    error.replica = dti_error_replica;
+    error.function = dti_this_thread()->function;
+    error.replica = dti_this_thread()->replica;
     dti_error_set(&error);
     /* The worker will look for what it lacks. relaxed: the end of the run orders it before that. */
     atomic_store_explicit(&w->per_worker_serial, 0, memory_order_relaxed);

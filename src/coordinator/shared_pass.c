@@ -92,8 +92,8 @@ static ditto_status take_returned(struct dti_shared_pass *pass, struct dti_share
     pthread_mutex_unlock(&pass->lock);
     if (status >= 0)
         return status;
-    error.function = dti_public_function;
-    error.replica = dti_error_replica;
+    error.function = dti_this_thread()->function;
+    error.replica = dti_this_thread()->replica;
     dti_error_set(&error);
     return dti_own(status);
 }

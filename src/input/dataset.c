@@ -316,7 +316,7 @@ ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const ch
     ditto_status reported = status < 0 ? status : DITTO_ERR_USER;
     if (dataset != NULL)
         dti_row_where(dataset, row, &text);
-    if (dti_error_serial != serial_before) /* the function has recorded the cause */
+    if (dti_this_thread()->errors != serial_before) /* the function has recorded the cause */
         dti_text_add(&(struct dti_text){ own_message, sizeof own_message, 0 }, ": %s",
                      dti_error_get()->message);
     if (status > 0) /* not an error, and perhaps not a value of ditto_status */

@@ -247,7 +247,7 @@ void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto
 
 /* Records and returns the error that a user's function has failed. A positive status becomes DITTO_ERR_USER.
  * The message says whose function it is (`what`) and on which row it failed, unless `dataset` is NULL. It
- * includes the message that the function has recorded, if dti_error_serial has changed since
+ * includes the message that the function has recorded, if dti_this_thread()->errors has changed since
  * `serial_before`. */
 ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what,
                            const ditto_dataset *dataset, const uint64_t *row);

@@ -19,7 +19,7 @@ static DTI_GUARDED ditto_status reduce_row(struct reduction *r, size_t index)
 {
     ditto_tensor row[DITTO_MAX_COMPONENTS];
     DTI_TRY(dti_chunk_row(&r->chunk, &r->reader, r->rows, index, row));
-    uint32_t serial_before = dti_error_serial;
+    uint32_t serial_before = dti_this_thread()->errors;
     DTI_GUARD("the function given to ditto_dataset_reduce");
     ditto_status status = r->function(row, r->state);
     DTI_GUARD_END();

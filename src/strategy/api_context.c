@@ -9,7 +9,7 @@
  * and for an iterator whose strategy was destroyed. */
 static const struct dti_team *current_team(void)
 {
-    return dti_frame_top != NULL ? dti_frame_top->team : NULL;
+    return dti_this_thread()->frame != NULL ? dti_this_thread()->frame->team : NULL;
 }
 
 ditto_strategy *ditto_get_strategy(void)
@@ -25,10 +25,10 @@ ditto_strategy *ditto_get_strategy(void)
 ditto_replica *ditto_get_replica_context(void)
 {
     DTI_ENTER();
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (top == NULL) {
         const struct dti_replica *plain = dti_default_replica();
-        return plain != NULL ? (ditto_replica *)(uintptr_t)dti_plain_self : NULL;
+        return plain != NULL ? (ditto_replica *)(uintptr_t)dti_this_thread()->plain_self : NULL;
     }
     return top->kind == DTI_CONTEXT_REPLICA ? (ditto_replica *)(uintptr_t)top->self : NULL;
 }
@@ -47,11 +47,11 @@ ditto_status ditto_get_context(ditto_context *out)
     DTI_ENTER();
     DTI_TRY(dti_result_check(out, "ditto_context"));
     const struct dti_team *team = current_team();
-    ditto_context found = { .kind = kind_of(dti_frame_top),
+    ditto_context found = { .kind = kind_of(dti_this_thread()->frame),
                             .has_strategy = team != NULL && !dti_is_default(dti_team_strategy(team)),
                             .update_replica = DITTO_NO_REPLICA };
     if (found.kind == DITTO_CONTEXT_UPDATE)
-        found.update_replica = dti_frame_top->replica->id;
+        found.update_replica = dti_this_thread()->frame->replica->id;
     dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }

@@ -81,8 +81,8 @@ ditto_status dti_default_strategy(ditto_strategy **out)
 static void end_thread(void *team)
 {
     dti_merge_forget_plain();
-    dti_plain_replica = NULL;
-    dti_plain_self = NULL;
+    dti_this_thread()->plain_replica = NULL;
+    dti_this_thread()->plain_self = NULL;
     (void)dti_team_close(team); /* succeeds: only this thread can make calls on it */
     dti_sync_destroy(team);
     (void)dti_team_destroy(team);
@@ -94,10 +94,11 @@ static void end_thread(void *team)
  * stays. */
 __attribute__((destructor)) static void end_process(void)
 {
-    if (dti_plain_replica != NULL && !dti_team_forked(dti_plain_replica->team)) {
+    if (dti_this_thread()->plain_replica != NULL &&
+        !dti_team_forked(dti_this_thread()->plain_replica->team)) {
         if (has_key)
             pthread_setspecific(at_thread_end, NULL);
-        end_thread(dti_plain_replica->team);
+        end_thread(dti_this_thread()->plain_replica->team);
     }
     if (atomic_load_explicit(&threads, memory_order_relaxed) != 0 || pthread_mutex_trylock(&lock) != 0)
         return;
@@ -129,8 +130,8 @@ static ditto_status make_replica(ditto_strategy *strategy)
         dti_error_set(&kept);
         return status;
     }
-    dti_plain_replica = dti_team_replica(team, 0);
-    dti_plain_self = dti_replica_handle(dti_plain_replica);
+    dti_this_thread()->plain_replica = dti_team_replica(team, 0);
+    dti_this_thread()->plain_self = dti_replica_handle(dti_this_thread()->plain_replica);
     if (has_key)
         pthread_setspecific(at_thread_end, team);
     return DITTO_OK;
@@ -138,13 +139,13 @@ static ditto_status make_replica(ditto_strategy *strategy)
 
 struct dti_replica *dti_default_replica(void)
 {
-    if (dti_plain_replica != NULL && !dti_team_forked(dti_plain_replica->team))
-        return dti_plain_replica;
+    if (dti_this_thread()->plain_replica != NULL && !dti_team_forked(dti_this_thread()->plain_replica->team))
+        return dti_this_thread()->plain_replica;
     pthread_once(&once, make_key);
-    dti_plain_replica = NULL; /* a replica that was made before a fork is not freed */
-    dti_plain_self = NULL;
+    dti_this_thread()->plain_replica = NULL; /* a replica that was made before a fork is not freed */
+    dti_this_thread()->plain_self = NULL;
     ditto_strategy *strategy;
     if (dti_default_strategy(&strategy) != DITTO_OK || make_replica(strategy) != DITTO_OK)
         return NULL;
-    return dti_plain_replica;
+    return dti_this_thread()->plain_replica;
 }

@@ -25,7 +25,7 @@ static pthread_key_t at_thread_end;
 static void end_standing(void *unused)
 {
     (void)unused;
-    while (is_standing(dti_frame_top))
+    while (is_standing(dti_this_thread()->frame))
         dti_frame_end_scope();
 }
 
@@ -54,8 +54,8 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_context_check_scope(team));
     DTI_TRY(dti_team_check_usable(team));
-    if (is_own_scope(dti_frame_top, team)) {
-        dti_frame_top->scope_depth++;
+    if (is_own_scope(dti_this_thread()->frame, team)) {
+        dti_this_thread()->frame->scope_depth++;
         return DITTO_OK;
     }
     bool pinned;
@@ -80,7 +80,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
 
 ditto_status dti_scope_leave(ditto_strategy *strategy)
 {
-    struct dti_frame *top = dti_frame_top;
+    struct dti_frame *top = dti_this_thread()->frame;
     if (!is_own_scope(top, strategy->base.team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "this strategy's scope is not the one entered last on this thread: leave scopes in "
@@ -95,7 +95,7 @@ ditto_status dti_scope_leave(ditto_strategy *strategy)
 
 ditto_status dti_scope_clear_standing(void)
 {
-    struct dti_frame *top = dti_frame_top;
+    struct dti_frame *top = dti_this_thread()->frame;
     if (top == NULL)
         return DITTO_OK;
     if (!is_standing(top) || top->scope_depth != 1)
@@ -108,6 +108,6 @@ ditto_status dti_scope_clear_standing(void)
 void dti_scope_forget(const struct dti_team *team)
 {
     /* A merge function is in a scope too (is_own_scope), but its frame is on a stack and is not counted. */
-    while (is_own_scope(dti_frame_top, team) && dti_frame_top->is_scope)
+    while (is_own_scope(dti_this_thread()->frame, team) && dti_this_thread()->frame->is_scope)
         dti_frame_end_scope();
 }

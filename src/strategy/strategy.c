@@ -373,7 +373,7 @@ static ditto_status destroy_in_child(ditto_strategy *strategy)
 
 static ditto_status fail_entered(const struct dti_team *team)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy's scope is still entered %s",
                     top == NULL || top->team != team
                         ? "on another thread, or outside the scope that this one is in: leave it there first"

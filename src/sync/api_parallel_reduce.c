@@ -89,7 +89,7 @@ ditto_status ditto_parallel_reduce(ditto_replica *self, ditto_partial_fn functio
     ditto_status status = dti_crew_loop(replica, &(struct dti_loop){ .function = compute_parts,
                                                                      .argument = &r,
                                                                      .range = { 0, r.parts, 1 },
-                                                                     .caller = dti_public_function });
+                                                                     .caller = dti_this_thread()->function });
     if (status == DITTO_OK) {
         /* Combines all contributions in the memory of the first one, in the order of dti_fold_rows. */
         struct dti_fenv saved = dti_fenv_enter();

@@ -22,7 +22,7 @@ static DTI_GUARDED ditto_status call_function(const struct dti_arguments *a, voi
 static ditto_status pass(const struct dti_arguments *a, void *buffer, ditto_through_fn through, void *user)
 {
     struct dti_replica_state *me = &a->replica->sync->state[a->replica->index];
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     struct dti_fenv saved = dti_fenv_enter();
     me->calling = a->call.name;
     dti_reopen_call(me); /* messages of replicas that wait say that this one is in the call */

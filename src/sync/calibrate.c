@@ -290,7 +290,8 @@ static ditto_status find_hierarchical(struct dti_replica *self, struct trial *tr
 
 /* Finds the smallest size from which on results out of place are faster past the caches. Where replicas share
  * no cache, a non-temporal store saves the transfer of a line that another core has read: an all-reduce of
- * 512 KiB took 159 us instead of 305 us on two cores of a Zen 4. Elsewhere the results must fill the caches. */
+ * 512 KiB took 159 us instead of 305 us on two cores of a Zen 4. Elsewhere the results must fill the
+ * caches. */
 static ditto_status find_stream(struct dti_replica *self, struct trial *trial, float *data)
 {
     size_t found = 0;

@@ -70,7 +70,7 @@ void dti_sync_function_begins(struct dti_replica *self);
 /* Called after the replica's function has returned `status`. Returns `status` if no started operation is
  * open. Otherwise the run is stopped, and no peer uses this replica's buffers any more when this function
  * returns. It then returns the function's error, or INVALID if the function did not fail. `serial` is the
- * value that dti_error_serial had before the function was called. */
+ * value that dti_this_thread()->errors had before the function was called. */
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial);
 
 /* -- The replica's own thread, collective -- */

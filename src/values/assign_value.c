@@ -40,7 +40,7 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
     ditto_status status = from->kind->cross_read(from, value);
     if (status == DITTO_OK && dti_variable_may_differ(from) && dti_cross_has_hosts(v->team)) {
         /* The component that counts is that of the first replica of the first host. */
-        struct dti_cross_request request = { .name = dti_public_function, .object = v->name };
+        struct dti_cross_request request = { .name = dti_this_thread()->function, .object = v->name };
         const struct dti_gathered *all;
         status = dti_cross_gather(v->team, &request, value, dti_cross_host(v->team) == 0 ? v->bytes : 0,
                                   &all);

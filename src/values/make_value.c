@@ -154,7 +154,7 @@ static DTI_GUARDED ditto_status call_for_each_replica(ditto_value *value, ditto_
     uint32_t n = dti_team_num_replicas(team), first = dti_team_first_replica(team);
     for (uint32_t i = 0; i < n; i++) {
         ditto_tensor component = { .data = NULL };
-        uint32_t serial = dti_error_serial;
+        uint32_t serial = dti_this_thread()->errors;
         DTI_GUARD("a function that makes components (ditto_strategy_value_from_function)");
         ditto_status status = function(first + i, dti_team_all_replicas(team), user, &component);
         DTI_GUARD_END();

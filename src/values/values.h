@@ -176,8 +176,8 @@ bool dti_name_is_number(const char *name);         /* the name consists of digit
 /* Returns DITTO_ERR_INVALID if the name is empty or contains a '/', and DITTO_ERR_RANGE if it is too long. */
 ditto_status dti_name_check(const char *name);
 /* Turns the status that a function of the user returned into DITTO_OK or an error with a message. `serial` is
- * the value of dti_error_serial before the function was called. The format and its arguments name the
- * function. */
+ * the value of dti_this_thread()->errors before the function was called. The format and its arguments name
+ * the function. */
 ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...)
     DITTO_PRINTF(3, 4);
 

@@ -10,10 +10,13 @@
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
 
-_Thread_local const char *dti_public_function = "";
-_Thread_local int32_t dti_error_replica = -1;
-_Thread_local uint32_t dti_error_serial;
+static _Thread_local struct dti_thread thread = { .function = "", .replica = -1 };
 static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
+
+struct dti_thread *dti_this_thread(void)
+{
+    return &thread;
+}
 
 void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments)
 {
@@ -24,13 +27,13 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
     char message[sizeof last_error.message];
     if (error_number != 0)
         snprintf(reason, sizeof reason, ": %s", strerror_r(error_number, text, sizeof text));
-    dti_error_serial++;
+    dti_this_thread()->errors++;
     last_error.status = status;
-    last_error.replica = dti_error_replica;
+    last_error.replica = dti_this_thread()->replica;
     /* If an allocation failed without a system call of the library, the errno is that of malloc. */
     last_error.system_errno = status == DITTO_ERR_NO_MEMORY && error_number == 0 ? ENOMEM : error_number;
     last_error.user_code = 0;
-    last_error.function = dti_public_function;
+    last_error.function = dti_this_thread()->function;
     dti_format(message, sizeof message - strlen(reason), format, arguments);
     memcpy(message + strlen(message), reason, strlen(reason) + 1); /* dti_format left space for it */
     memcpy(last_error.message, message, strlen(message) + 1);
@@ -68,19 +71,19 @@ const ditto_error *dti_error_get(void)
 
 bool dti_wrote_record(ditto_status status, uint32_t serial_before)
 {
-    return dti_error_serial != serial_before && last_error.status == status;
+    return dti_this_thread()->errors != serial_before && last_error.status == status;
 }
 
 void dti_error_set(const ditto_error *error)
 {
-    dti_error_serial++;
+    dti_this_thread()->errors++;
     last_error = *error;
 }
 
 ditto_status dti_own(ditto_status status)
 {
     if (status < 0)
-        last_error.function = dti_public_function;
+        last_error.function = dti_this_thread()->function;
     return status;
 }
 

@@ -47,22 +47,44 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
 /* Puts the formatted text before the message of the last failure, and returns `status`. */
 ditto_status dti_where(ditto_status status, const char *format, ...) DITTO_PRINTF(2, 3);
 
-/* The public function that the thread is in, for ditto_error.function. It is the innermost one that the
- * user's code has called. On a thread that is in no public function it is the last one, or "". A thread that
- * works for a call on another thread (a replica, a helper) takes the caller's name with dti_public_enter
- * while it does so. */
-extern DTI_COMPANION _Thread_local const char *dti_public_function;
+/* What the library keeps of a thread. */
+struct dti_thread {
+    /* The public function that the thread is in, for ditto_error.function. It is the innermost one that the
+     * user's code has called. On a thread that is in no public function it is the last one, or "". A thread
+     * that works for a call on another thread (a replica, a helper) takes the caller's name with
+     * dti_public_enter while it does so. */
+    const char *function;
+
+    /* The replica whose function this thread runs, or -1. Only src/replicas writes it. */
+    int32_t replica;
+
+    /* Counts the records that this thread has written, which distinguishes a new record from an old one. */
+    uint32_t errors;
+
+    /* The members below belong to src/replicas (context.h). */
+
+    struct dti_frame *frame; /* the top frame; NULL outside every scope and run */
+
+    /* The replica of the default strategy, for a thread that is in no scope and no run, and its handle.
+     * src/strategy creates it when the thread first asks for it. */
+    struct dti_replica *plain_replica;
+    const struct ditto_replica *plain_self;
+};
+
+/* Returns that of the calling thread. In a shared library each access to a thread-local variable is a call,
+ * and compilers do not combine several of them. They combine calls of this function, because it is const. */
+DTI_COMPANION struct dti_thread *dti_this_thread(void) __attribute__((const, nothrow));
 
 /* Returns the name of the outer function, for dti_public_leave. */
 static inline const char *dti_public_enter(const char *name)
 {
-    const char *outer = dti_public_function;
-    dti_public_function = name;
+    const char *outer = dti_this_thread()->function;
+    dti_this_thread()->function = name;
     return outer;
 }
 static inline void dti_public_leave(const char *const *outer)
 {
-    dti_public_function = *outer;
+    dti_this_thread()->function = *outer;
 }
 
 /* The calling thread is not cancelled until the end of the block, because a thread that pthread_cancel ends
@@ -95,31 +117,25 @@ static inline void dti_cancel_restore(const int *before)
  * DTI_UNCANCELLED and in functions of the user, for example of ditto_parallel_for on the default replica. In
  * a run cancellation is disabled, unless the user's function has enabled it. Where a function of the user is
  * ended, the frame of DTI_GUARD ends the process. */
-#define DTI_ENTER_QUICKLY() (dti_public_function = __func__)
+#define DTI_ENTER_QUICKLY() (dti_this_thread()->function = __func__)
 
 /* Calls a public function from inside the library, and evaluates to its status. If it fails, the record names
  * the public function that the user called, and not the inner one. */
-#define DTI_OWN(call)                                    \
-    __extension__({                                      \
-        const char *own_function_ = dti_public_function; \
-        ditto_status own_status_ = (call);               \
-        dti_public_function = own_function_;             \
-        dti_own(own_status_);                            \
+#define DTI_OWN(call)                                            \
+    __extension__({                                              \
+        const char *own_function_ = dti_this_thread()->function; \
+        ditto_status own_status_ = (call);                       \
+        dti_this_thread()->function = own_function_;             \
+        dti_own(own_status_);                                    \
     })
 
 /* If `status` is an error, makes this thread's record name the public function that the user called. The
  * failure may have been recorded by another call, or copied from another thread. Returns `status`. */
 DTI_COMPANION ditto_status dti_own(ditto_status status);
 
-/* Counts the records that this thread has written, which distinguishes a new record from an old one. */
-extern _Thread_local uint32_t dti_error_serial;
-
-/* Returns true if this thread has written a record since dti_error_serial was serial_before, and the last one
- * has this status. A function of the user may return an error without a record. */
+/* Returns true if this thread has written a record since `errors` of its struct dti_thread was serial_before,
+ * and the last one has this status. A function of the user may return an error without a record. */
 bool dti_wrote_record(ditto_status status, uint32_t serial_before);
-
-/* The replica whose function this thread runs, or -1. Only src/replicas writes it. */
-extern _Thread_local int32_t dti_error_replica;
 
 /* Returns the record of this thread. */
 const ditto_error *dti_error_get(void);

@@ -15,8 +15,8 @@
 static void say(const char *function, const char *how, const char *advice)
 {
     char line[400], replica[32] = "";
-    if (dti_error_replica >= 0)
-        snprintf(replica, sizeof replica, " on replica %d", (int)dti_error_replica);
+    if (dti_this_thread()->replica >= 0)
+        snprintf(replica, sizeof replica, " on replica %d", (int)dti_this_thread()->replica);
     snprintf(line, sizeof line, "ditto: %s%s was left by %s: %s\n", function, replica, how, advice);
     if (write(STDERR_FILENO, line, strlen(line)) < 0)
         return; /* there is no other way to report it */

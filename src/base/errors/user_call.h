@@ -34,8 +34,8 @@ bool dti_function_is_given_up(void);
 /* Stands before the call. A function has one entry in the unwind tables, so the macro may stand in it only
  * once. `function_` is a string literal that names the user's function,
  * such as "the function given to ...". */
-#define DTI_GUARD(function_)                                        \
-    const char *const guard_public_function_ = dti_public_function; \
+#define DTI_GUARD(function_)                                                \
+    const char *const guard_public_function_ = dti_this_thread()->function; \
     DTI_GUARD_FRAME(function_)
 
 /* Stands after the call. It restores the name of the public function, because the user's function may have
@@ -43,7 +43,7 @@ bool dti_function_is_given_up(void);
  * frame of the library. */
 #define DTI_GUARD_END()                \
     __asm__ volatile("" ::: "memory"); \
-    dti_public_function = guard_public_function_
+    dti_this_thread()->function = guard_public_function_
 
 #if defined(__ELF__) && !defined(__arm__) /* 32-bit ARM has unwind tables of another form */
 #define DTI_GUARD_FRAME(function_)                                      \

@@ -227,7 +227,7 @@ static void record_error(struct dti_pipeline *failed, uint32_t replica)
     ditto_error error;
     dti_sequencer_error(&failed->sequencer, &error);
     error.replica = (int32_t)replica;
-    error.function = dti_public_function;
+    error.function = dti_this_thread()->function;
     dti_error_set(&error);
 }
 

@@ -133,7 +133,7 @@ static ditto_status check_alike(const ditto_dataset *first, uint32_t first_pipel
 static DTI_GUARDED ditto_status make_one(const struct dti_team *team, ditto_dataset_fn function, void *user,
                                          const ditto_input_context *context, ditto_dataset **out)
 {
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     struct dti_same_context same;
     *out = NULL;
     dti_frame_push_same(&same, team);
@@ -148,7 +148,7 @@ static DTI_GUARDED ditto_status make_one(const struct dti_team *team, ditto_data
     if (status == DITTO_OK)
         return DITTO_OK;
     *out = NULL; /* a function that failed may have destroyed the dataset that it left here */
-    if (status < 0 && dti_error_serial != serial)
+    if (status < 0 && dti_this_thread()->errors != serial)
         return status; /* the function has recorded the cause */
     return dti_fail_user(status, serial, "ditto_strategy_iterate_from_function", NULL, NULL);
 }

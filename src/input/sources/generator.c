@@ -25,7 +25,7 @@ struct generator_cursor {
 static DTI_GUARDED ditto_status begin(struct generator_cursor *c)
 {
     const ditto_generator *user = &c->generator->user;
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->open != NULL ? user->open(user->user, c->pass, &c->position) : DITTO_OK;
     DTI_GUARD_END();
@@ -63,7 +63,7 @@ static DTI_GUARDED ditto_status generate(struct generator_cursor *c, uint64_t *r
     DTI_TRY(dti_owned_row_new(dataset, c->rows, row));
     dti_owned_row_components(dataset, row, component);
     dti_row_tensors(dataset, component, out);
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->next(user->user, c->position, out);
     DTI_GUARD_END();
@@ -106,7 +106,7 @@ static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
             "the generator has no save and restore functions, so its position is unknown: set both");
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->save(user->user, c->position, NULL, 0, &length);
     size_t capacity = length;
@@ -148,7 +148,7 @@ static DTI_GUARDED ditto_status restore_generator(struct dti_cursor *cursor, str
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
             "the generator has no save and restore functions, so its position is unknown: set both");
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->restore(user->user, c->position, from->at, length);
     DTI_GUARD_END();

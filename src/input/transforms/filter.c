@@ -44,7 +44,7 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
     *keep = 0;
     DTI_TRY(dti_closing_check(c->reader.closing));
     DTI_TRY(dti_chunk_row(&c->chunk, &c->reader, rows, index, values));
-    uint32_t serial_before = dti_error_serial;
+    uint32_t serial_before = dti_this_thread()->errors;
     DTI_GUARD("the function of a filter (ditto_dataset_filter)");
     ditto_status status = filter->function(values, filter->user, keep);
     DTI_GUARD_END();

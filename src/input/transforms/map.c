@@ -79,7 +79,7 @@ static DTI_GUARDED ditto_status map_rows(const struct map_dataset *map, const st
         if (i % 16 == 0) /* the function may be slow */
             DTI_TRY(dti_closing_check(reader->closing));
         ditto_random random = ditto_random_make(map->seed, *row);
-        uint32_t serial_before = dti_error_serial;
+        uint32_t serial_before = dti_this_thread()->errors;
         DTI_GUARD("the function of a map (ditto_dataset_map)");
         ditto_status status = map->function(from, to, &random, map->user);
         DTI_GUARD_END();

@@ -39,7 +39,7 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
                              .argument = user,
                              .range = { begin, end, grain },
                              .dynamic = schedule == DITTO_SCHEDULE_DYNAMIC,
-                             .caller = dti_public_function };
+                             .caller = dti_this_thread()->function };
     if (grain == 0)
         loop.range.grain = default_grain(end - begin, r->crew->devices, schedule);
     return dti_crew_loop(r, &loop);

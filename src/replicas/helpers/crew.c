@@ -57,7 +57,7 @@ static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const 
 static bool call_on(struct dti_device *d, const struct call *call)
 {
     struct dti_frame frame; /* its mask of a kilobyte is not used, and not written */
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     if (stopped(d))
         return false;
     const char *outer_function = dti_public_enter(call->task != NULL ? call->task->caller
@@ -150,7 +150,7 @@ static void *helper_main(void *argument)
     char name[16];
     snprintf(name, sizeof name, "ditto-r%u.%u", r->id, d->index);
     dti_thread_begin(name);
-    dti_error_replica = (int32_t)r->id;
+    dti_this_thread()->replica = (int32_t)r->id;
     d->tid = (int32_t)syscall(SYS_gettid);
     dti_thread_hook(o->thread_start, r->id, o->thread_user);
     for (;;) {
@@ -313,7 +313,7 @@ ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_devic
                         crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
     if (dti_stopped(r->stop)) /* the function would never run */
         return dti_crew_join(r);
-    put(r, device, &(struct dti_device_task){ function, argument, .caller = dti_public_function });
+    put(r, device, &(struct dti_device_task){ function, argument, .caller = dti_this_thread()->function });
     crew->outstanding = true;
     return DITTO_OK;
 }
@@ -323,7 +323,8 @@ void dti_crew_ask(struct dti_replica *r, uint32_t device, ditto_device_fn functi
     if (device == 0)
         (void)function(0, argument);
     else
-        put(r, device, &(struct dti_device_task){ function, argument, .caller = dti_public_function });
+        put(r, device,
+            &(struct dti_device_task){ function, argument, .caller = dti_this_thread()->function });
 }
 
 void dti_crew_await(struct dti_replica *r, uint32_t device)

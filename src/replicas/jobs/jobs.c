@@ -38,14 +38,14 @@ static bool has_unjoined(const struct dti_replica *r)
 void dti_team_work(struct dti_replica *r, uint64_t number)
 {
     struct dti_team *team = r->team;
-    int32_t outer_replica = dti_error_replica; /* the value outside this run */
+    int32_t outer_replica = dti_this_thread()->replica; /* the value outside this run */
     uint64_t outer_run = r->run;
     if (r->load_epoch != dti_load_epoch())
         set_wait_policy(r);
-    dti_error_replica = (int32_t)r->id;
+    dti_this_thread()->replica = (int32_t)r->id;
     r->run = number;
     const char *outer_function = dti_public_enter(team->function);
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     ditto_status status = team->job(r, team->argument);
     /* An error on a device counts as an error of the function. */
     if (status >= 0 && has_unjoined(r)) {
@@ -65,7 +65,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
             (void)dti_crew_join(r);
     }
     dti_public_leave(&outer_function);
-    dti_error_replica = outer_replica;
+    dti_this_thread()->replica = outer_replica;
     r->run = outer_run;
     /* release: pairs with the acquire in dti_team_any_returned, which waiters in a meeting call */
     if (team->oversubscribed)
@@ -289,11 +289,11 @@ static ditto_status record_run_error(const struct dti_team *team, const struct r
 /* Writes only if the job has changed, because the replicas poll this cache line for `go`. */
 void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
 {
-    if (team->job == job && team->argument == argument && team->function == dti_public_function)
+    if (team->job == job && team->argument == argument && team->function == dti_this_thread()->function)
         return;
     team->job = job;
     team->argument = argument;
-    team->function = dti_public_function;
+    team->function = dti_this_thread()->function;
 }
 
 /* Makes `number` the innermost run, from which no replica has returned.

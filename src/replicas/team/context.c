@@ -7,28 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Thread_local struct dti_frame *dti_frame_top;
-_Thread_local struct dti_replica *dti_plain_replica;
-_Thread_local const ditto_replica *dti_plain_self;
-
 void dti_frame_push(struct dti_frame *frame)
 {
-    frame->below = dti_frame_top;
-    dti_frame_top = frame;
+    frame->thread = dti_this_thread();
+    frame->below = frame->thread->frame;
+    frame->thread->frame = frame;
 }
 
 void dti_frame_pop(struct dti_frame *frame)
 {
     /* A function inside this frame may have left scopes open. */
-    while (dti_frame_top != frame && dti_frame_top != NULL && dti_frame_top->is_scope)
+    struct dti_thread *thread = frame->thread;
+    while (thread->frame != frame && thread->frame != NULL && thread->frame->is_scope)
         dti_frame_end_scope();
-    dti_frame_top = frame->below;
+    thread->frame = frame->below;
 }
 
 void dti_frame_end_scope(void)
 {
-    struct dti_frame *scope = dti_frame_top;
-    dti_frame_top = scope->below;
+    struct dti_frame *scope = dti_this_thread()->frame;
+    dti_this_thread()->frame = scope->below;
     if (scope->pinned)
         dti_affinity_restore(&scope->saved);
     dti_team_scope_left(scope->team); /* the last access to the team */
@@ -60,7 +58,7 @@ static _Thread_local const struct dti_same_context *same_top;
 
 void dti_frame_push_same(struct dti_same_context *same, const struct dti_team *team)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     struct dti_frame *frame = &same->frame;
     same->team = team;
     same->outer = same_top;
@@ -86,10 +84,10 @@ void dti_frame_pop_same(struct dti_same_context *same)
         dti_frame_pop(&same->frame);
         return;
     }
-    while (dti_frame_top != NULL && !dti_frame_top->standing)
+    while (dti_this_thread()->frame != NULL && !dti_this_thread()->frame->standing)
         dti_frame_end_scope();
-    if (dti_frame_top != NULL)
-        dti_frame_top->scope_depth = 1; /* it may have been entered again */
+    if (dti_this_thread()->frame != NULL)
+        dti_this_thread()->frame->scope_depth = 1; /* it may have been entered again */
 }
 
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
@@ -118,7 +116,7 @@ void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved)
 const struct dti_mask *dti_context_saved_mask(void)
 {
     const struct dti_mask *saved = NULL; /* that of the lowest frame which has one */
-    for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
+    for (const struct dti_frame *frame = dti_this_thread()->frame; frame != NULL; frame = frame->below)
         if (frame->pinned)
             saved = &frame->saved;
     return saved;
@@ -126,7 +124,7 @@ const struct dti_mask *dti_context_saved_mask(void)
 
 bool dti_context_is_of(const struct dti_team *team)
 {
-    const struct dti_frame *frame = dti_frame_top;
+    const struct dti_frame *frame = dti_this_thread()->frame;
     const struct dti_same_context *same = same_top;
     while (frame != NULL && frame->team != team)
         frame = frame->below;
@@ -151,10 +149,10 @@ static bool is_input(const struct dti_frame *frame)
 
 ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     uint32_t owner;
-    if (top == NULL && self != NULL && self == dti_plain_self) {
-        *out = dti_plain_replica;
+    if (top == NULL && self != NULL && self == dti_this_thread()->plain_self) {
+        *out = dti_this_thread()->plain_replica;
         return DITTO_OK;
     }
     if (is_input(top))
@@ -260,7 +258,7 @@ static bool may_cross(const struct dti_frame *top, const struct dti_team *team)
 
 bool dti_context_may_cross(const struct dti_team *team)
 {
-    return may_cross(dti_frame_top, team);
+    return may_cross(dti_this_thread()->frame, team);
 }
 
 /* Says why this thread may not make a cross call. */
@@ -285,7 +283,7 @@ static ditto_status fail_cross(const struct dti_frame *top)
             "call it after run has returned",
             top->device, top->replica->id);
     if (top->kind != DTI_CONTEXT_CROSS) {
-        const char *form = replica_form(dti_public_function);
+        const char *form = replica_form(dti_this_thread()->function);
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called on replica %u's thread, but this needs cross-replica context: "
                         "%s%scall it after run has returned (or in merge_call)",
@@ -299,12 +297,12 @@ static ditto_status fail_cross(const struct dti_frame *top)
 
 ditto_status dti_context_check_cross(const struct dti_team *team)
 {
-    return may_cross(dti_frame_top, team) ? DITTO_OK : fail_cross(dti_frame_top);
+    return may_cross(dti_this_thread()->frame, team) ? DITTO_OK : fail_cross(dti_this_thread()->frame);
 }
 
 ditto_status dti_context_check_scope(const struct dti_team *team)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (team->options.plain && top != NULL && top->team != NULL && !top->team->options.plain)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the default strategy's scope cannot be entered inside another strategy's: %s, and "
@@ -315,7 +313,7 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
 
 ditto_status dti_context_check_not_input(const char *what)
 {
-    if (!is_input(dti_frame_top))
+    if (!is_input(dti_this_thread()->frame))
         return DITTO_OK;
     return DTI_FAIL(
         DITTO_ERR_CONTEXT,
@@ -326,7 +324,7 @@ ditto_status dti_context_check_not_input(const char *what)
 
 ditto_status dti_context_check_outside(const char *what)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (is_input(top))
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,

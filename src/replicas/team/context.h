@@ -69,10 +69,12 @@ struct dti_frame {
     bool pinned;
     struct dti_mask saved;
     struct dti_frame *below;
+
+    /* That of the thread whose stack this frame is on. */
+    struct dti_thread *thread;
 };
 
 /* -- The calling thread's own stack -- */
-extern _Thread_local struct dti_frame *dti_frame_top; /* NULL outside every scope and run */
 void dti_frame_push(struct dti_frame *frame);
 /* Pops `frame`, which is the top frame unless scopes were left open above it. Those end too. */
 void dti_frame_pop(struct dti_frame *frame);
@@ -112,11 +114,6 @@ struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *
 /* Returns the affinity that the host gave this thread if a scope or run has changed it, else NULL. */
 DTI_COMPANION const struct dti_mask *dti_context_saved_mask(void);
 
-/* The replica of the default strategy, for a thread that is in no scope and no run. src/strategy creates it
- * when the thread first asks for it. */
-extern _Thread_local struct dti_replica *dti_plain_replica;
-extern _Thread_local const ditto_replica *dti_plain_self;
-
 /* Both find the replica of a handle. They return CONTEXT if the handle belongs to another replica or to an
  * earlier run, or if the thread runs no replica. For a handle that is NULL they return INVALID, or CONTEXT in
  * cross-replica context and in functions of datasets. `self` is compared, and never dereferenced, so a stale
@@ -125,7 +122,7 @@ extern _Thread_local const ditto_replica *dti_plain_self;
 ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out);
 static inline ditto_status dti_self(const ditto_replica *self, struct dti_replica **out)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (__builtin_expect(top != NULL && top->self == self && self != NULL, 1)) {
         *out = top->replica;
         return DITTO_OK;
@@ -142,7 +139,7 @@ static inline ditto_status dti_self(const ditto_replica *self, struct dti_replic
 struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self);
 static inline struct dti_replica *dti_self_in(const char *function, const ditto_replica *self)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (__builtin_expect(top != NULL && top->self == self && self != NULL, 1))
         return top->replica;
     return dti_self_refuse_in(function, self);

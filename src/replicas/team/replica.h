@@ -97,7 +97,7 @@ static inline bool dti_replica_is_forked(const struct dti_replica *replica)
 
 /* -- The replica's own thread -- */
 /* Makes sure that an error which the user's function returned has a record with a message. If the function
- * has written no record for `status` since dti_error_serial was serial_before, a record with a general
+ * has written no record for `status` since `errors` of this thread was serial_before, a record with a general
  * message is written. */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status,
                                uint32_t serial_before);

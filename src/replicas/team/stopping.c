@@ -121,7 +121,7 @@ void dti_team_give_up(struct dti_team *team)
 
 bool dti_function_is_given_up(void)
 {
-    const struct dti_team *team = dti_frame_top != NULL ? dti_frame_top->team : NULL;
+    const struct dti_team *team = dti_this_thread()->frame != NULL ? dti_this_thread()->frame->team : NULL;
     return team != NULL &&
            (dti_team_is_poisoned(team) || atomic_load_explicit(&team->is_interrupted, memory_order_relaxed) ||
             atomic_load_explicit(&team->is_given_up, memory_order_relaxed));

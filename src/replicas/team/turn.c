@@ -25,14 +25,14 @@ ditto_status dti_team_check_usable(const struct dti_team *team)
 
 static bool in_scope(const struct dti_team *team)
 {
-    return dti_frame_top != NULL && dti_frame_top->team == team;
+    return dti_this_thread()->frame != NULL && dti_this_thread()->frame->team == team;
 }
 
 /* A thread has the turn inside a run, and inside a cross call that took it. A producer of an iterator does
  * not have it. */
 bool dti_team_has_turn(const struct dti_team *team)
 {
-    for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
+    for (const struct dti_frame *frame = dti_this_thread()->frame; frame != NULL; frame = frame->below)
         if (frame->team == team && frame->kind != DTI_CONTEXT_INPUT &&
             (frame->kind != DTI_CONTEXT_CROSS || frame->has_turn))
             return true;

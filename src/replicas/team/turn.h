@@ -43,7 +43,7 @@ DTI_COMPANION struct dti_gate *dti_strategy_hold(ditto_strategy *strategy);
  * false if the gate is closed, and also then *held is the gate to leave. `team` is only compared. */
 static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *gate, struct dti_gate **held)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (top != NULL && dti_team_has_turn(team))
         return true;
     /* The thread that has shut the gates may be waiting for this producer, so the producer must not wait for
@@ -58,7 +58,7 @@ void dti_team_enter_gate(struct dti_team *team, struct dti_gate **held);
  * because no strategy is destroyed while its scope is entered on any thread. */
 static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (top == NULL || top->team != team || !top->is_scope)
         dti_team_enter_gate(team, held);
 }

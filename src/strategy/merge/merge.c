@@ -70,7 +70,7 @@ static ditto_status check_not_local(const ditto_value *v, const void *frame)
 static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
                                               ditto_value *const *arguments, ditto_value **result)
 {
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     DTI_GUARD("a merge function");
     ditto_status status = merge->function(strategy, arguments, merge->count, merge->user, result);
     DTI_GUARD_END();

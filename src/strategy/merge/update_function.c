@@ -31,7 +31,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     *result = (ditto_tensor){ .data = NULL };
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
     frame.object = v;
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     DTI_GUARD("the function of an update");
     ditto_status status = request->function(&copy, arguments, request->count, request->user, result);
     DTI_GUARD_END();

@@ -141,7 +141,7 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
 
 static ditto_status check_across(const struct dti_team *team)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (top != NULL && top->kind == DTI_CONTEXT_REPLICA && top->team == team)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,

@@ -14,7 +14,7 @@
 
 const struct dti_run_call *dti_current_run_call(void)
 {
-    return dti_frame_top != NULL ? dti_frame_top->run : NULL;
+    return dti_this_thread()->frame != NULL ? dti_this_thread()->frame->run : NULL;
 }
 
 static ditto_status call_step(ditto_replica *self, const struct dti_run_call *call, const ditto_batch *batch)
@@ -46,7 +46,7 @@ static ditto_status make_steps(struct dti_replica *r, ditto_replica *self, struc
 {
     ditto_batch batch;
     uint64_t done = 0;
-    const char *function = dti_public_function;
+    const char *function = dti_this_thread()->function;
     ditto_status status = DITTO_OK;
     for (; done < call->steps; done++) {
         dti_public_leave(&function); /* the previous step may have called other public functions */
@@ -74,7 +74,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_
     DTI_PROBE1(run_begin, r->id);
     dti_trace_begin(r, DTI_TRACE_RUN, "run", NULL);
     dti_sync_function_begins(r);
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = frame.thread->errors;
     DTI_GUARD("a function given to a run");
     ditto_status status = call->step != NULL ? make_steps(r, self, call)
                                              : call->function(self, call->argument);

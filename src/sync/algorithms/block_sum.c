@@ -265,7 +265,7 @@ static ditto_status sum_here(struct dti_block_row *row, const struct dti_call *c
 static ditto_status make_head(struct dti_block_row *row, const struct dti_call *call)
 {
     size_t count = row->count < DITTO_BLOCK_ELEMENTS ? row->count : DITTO_BLOCK_ELEMENTS - 1;
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     void *head;
     ditto_status status = dti_replica_alloc(row->self, DITTO_BLOCK_ELEMENTS * row->reduction.element_bytes,
                                             DTI_CACHE_LINE, &head);

@@ -27,7 +27,7 @@ ditto_status dti_collective_with_results(struct dti_replica *self, const struct 
                                          dti_access_work *work, void *context, struct dti_arrival *arrivals,
                                          struct dti_deadline *deadline, uint32_t *last_seq)
 {
-    uint32_t seq, serial = dti_error_serial;
+    uint32_t seq, serial = dti_this_thread()->errors;
     arrivals[0].call = call;
     DTI_TRY(dti_meet(self, &arrivals[0], deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));

@@ -61,7 +61,7 @@ ditto_status dti_collective_with_results(struct dti_replica *self, const struct 
                                          struct dti_deadline *deadline, uint32_t *last_seq);
 
 /* Stops the run because a function of the user's has returned `status`, which is not DITTO_OK. Returns the
- * error. `serial` is the value of dti_error_serial before the function was called. */
+ * error. `serial` is the value of dti_this_thread()->errors before the function was called. */
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial);
 

@@ -329,7 +329,7 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
                              .own_payload = payloads.own,
                              .payload_bytes = prepared->size.own,
                              .reduction = prepared->reduction };
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     dti_flow_whole(&flow, self->index, self->index + 1);
     ditto_status status = flow.reduction.failed;
     return status == DITTO_OK ? status : dti_fail_function(self, call, status, serial);

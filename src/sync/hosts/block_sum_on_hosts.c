@@ -141,7 +141,7 @@ static ditto_status sum(const struct dti_hosts_call *c, struct summing *s, size_
     DTI_TRY(dti_hosts_meet(c));
     if (!dti_access_begin(c->self))
         return dti_leave_collective(c->self, dti_team_stop_status(c->self->team));
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     s->row->start = start;
     s->row->data = data;
     ditto_status status = find_elements(c, start, data);

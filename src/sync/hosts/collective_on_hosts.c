@@ -67,10 +67,10 @@ ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dt
     dti_headers_describe(c->hosts->cluster, late, &text);
     struct dti_deadline deadline = limits->deadline;
     struct dti_replica *waiter = c->started != 0 ? dti_started_waiter(c, &deadline) : c->self;
-    int32_t outer_replica = dti_error_replica;
-    dti_error_replica = (int32_t)waiter->id;
+    int32_t outer_replica = dti_this_thread()->replica;
+    dti_this_thread()->replica = (int32_t)waiter->id;
     ditto_status status = dti_fail_late(waiter, &deadline, call, hosts);
-    dti_error_replica = outer_replica;
+    dti_this_thread()->replica = outer_replica;
     dti_headers_break(c->hosts->cluster);
     return status;
 }
@@ -266,7 +266,7 @@ static ditto_status combine_outside(void *out, const void *left, const void *rig
 
 static ditto_status driven_small(const struct dti_hosts_call *c)
 {
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     if (!dti_access_begin(c->self))
         return dti_leave_collective(c->self, dti_team_stop_status(c->self->team));
     ditto_status status = dti_hosts_small(c);

@@ -45,11 +45,11 @@ static void execute(struct dti_hosts_task *task)
 static void work_for_replicas(void *argument)
 {
     struct dti_hosts *hosts = argument;
-    int32_t outer_replica = dti_error_replica;
-    dti_error_replica = (int32_t)hosts->first;
+    int32_t outer_replica = dti_this_thread()->replica;
+    dti_this_thread()->replica = (int32_t)hosts->first;
     execute(&hosts->task);
     dti_started_carry_out_ready(hosts);
-    dti_error_replica = outer_replica;
+    dti_this_thread()->replica = outer_replica;
 }
 
 /* Returns true if the caller has executed the function, or will never do so. */
@@ -73,7 +73,7 @@ static ditto_status post(const struct dti_hosts_call *c, ditto_status (*work)(co
     struct dti_deadline none = { .timeout_ms = DITTO_FOREVER };
     task->call = c;
     task->work = work;
-    task->function = dti_public_function;
+    task->function = dti_this_thread()->function;
     atomic_store_explicit(&task->state, POSTED, memory_order_release); /* T0 */
     dti_wait_queue_signal(self->wait_queue, DTI_EVERYONE);
     dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, &none, is_over, task);

@@ -630,7 +630,7 @@ static void do_share(void *argument, const struct dti_worker *worker, uint32_t s
 static ditto_status perform(const struct large *l, large_step *step, const struct hosts_block *b)
 {
     struct dti_replica *self = l->c->self;
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     if (l->c->started != 0) {
         struct shared shared = { l, step, b };
         dti_started_share(l->c, do_share, &shared);

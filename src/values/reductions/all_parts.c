@@ -93,7 +93,7 @@ static ditto_status gather_parts(struct dti_team *team, const ditto_value *v, ui
                                  struct dti_all_parts *parts)
 {
     const ditto_tensor *first = &parts->part[0];
-    struct dti_cross_request request = { .name = dti_public_function,
+    struct dti_cross_request request = { .name = dti_this_thread()->function,
                                          .object = v->kind == DITTO_VALUE_VARIABLE ? v->variable->name : NULL,
                                          .digest = dti_hash_word(digest, (uint64_t)first->dtype << 32 |
                                                                              first->rank) };

@@ -158,8 +158,8 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
         part->data = data;
         part->device = 0;
     }
-    DTI_TRY(dti_sync_meet(r, &(struct dti_matched_call){ .name = dti_public_function, .each_host = true },
-                          &deadline));
+    DTI_TRY(dti_sync_meet(
+        r, &(struct dti_matched_call){ .name = dti_this_thread()->function, .each_host = true }, &deadline));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < all->count && status == DITTO_OK; i++) {

@@ -105,7 +105,7 @@ static ditto_status gather(const ditto_value *v, ditto_op op, uint64_t destinati
     struct dti_team *team = dti_team_of(v->strategy);
     const uint64_t equal[] = { (uint64_t)op, (uint64_t)v->part[0].dtype, v->part[0].shape[1], v->dense_rows,
                                destination };
-    struct dti_cross_request request = { .name = dti_public_function,
+    struct dti_cross_request request = { .name = dti_this_thread()->function,
                                          .digest = dti_hash_bytes(DTI_HASH_SEED, equal, sizeof equal) };
     const struct dti_gathered *given;
     size_t bytes, row_bytes = row_bytes_of(v);

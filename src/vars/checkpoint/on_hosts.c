@@ -28,7 +28,7 @@ static ditto_status fail_io(const char *what, const char *path)
 /* Sends the bytes of an open file to the other hosts. */
 static ditto_status send_file(struct dti_team *team, const ditto_checkpoint *file)
 {
-    struct dti_cross_request request = { .name = dti_public_function };
+    struct dti_cross_request request = { .name = dti_this_thread()->function };
     const struct dti_gathered *all;
     struct stat st;
     if (fstat(file->fd, &st) != 0)
@@ -67,7 +67,7 @@ static ditto_status write_all(int fd, const unsigned char *data, size_t bytes, c
 /* Receives the bytes of the file of the first host. */
 static ditto_status receive_file(struct dti_team *team, int fd, const char *path, uint64_t *bytes)
 {
-    struct dti_cross_request request = { .name = dti_public_function };
+    struct dti_cross_request request = { .name = dti_this_thread()->function };
     const struct dti_gathered *all;
     DTI_TRY(dti_cross_gather(team, &request, NULL, 0, &all));
     memcpy(bytes, all[0].data, sizeof *bytes);
@@ -122,7 +122,7 @@ ditto_status dti_checkpoint_open_on_hosts(struct dti_team *team, const char *pat
 ditto_status dti_checkpoint_latest_on_hosts(struct dti_team *team, const char *folder, const char *prefix,
                                             struct dti_latest *out)
 {
-    struct dti_cross_request request = { .name = dti_public_function };
+    struct dti_cross_request request = { .name = dti_this_thread()->function };
     const struct dti_gathered *all;
     size_t length = 0;
     memset(out, 0, sizeof *out);

@@ -115,7 +115,7 @@ static ditto_status scatter(ditto_variable *v, ditto_scatter_op op, const ditto_
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
     DTI_TRY(check_aggregation(v, op));
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     bool in_update_of_it = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
     if (in_update_of_it)
         return dti_scatter_copy(v, top->replica->index, rule, slices);

@@ -148,7 +148,7 @@ static size_t num_shards(const ditto_variable *v)
 
 static uint64_t generation(const ditto_variable *v)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     if (top != NULL && top->kind == DTI_CONTEXT_REPLICA && top->team == v->team)
         /* relaxed: the number was written by this replica, or under the turn before this run. */
         return atomic_load_explicit(&v->generation[top->replica->index].count, memory_order_relaxed);
@@ -226,7 +226,7 @@ static ditto_status check_size(const ditto_variable *v, const void *buffer, size
  * Otherwise returns NULL. */
 static void *copy_in_update(const ditto_variable *v)
 {
-    const struct dti_frame *top = dti_frame_top;
+    const struct dti_frame *top = dti_this_thread()->frame;
     bool in_update = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
     return in_update ? dti_variable_component(v, top->replica->index) : NULL;
 }
@@ -355,7 +355,7 @@ ditto_status dti_variable_use(struct dti_replica *r, const ditto_variable *v, st
     /* Functions of the user that the call executes stay in replica context. */
     use->frame.kind = DTI_CONTEXT_REPLICA;
     use->frame.replica = r;
-    use->frame.self = dti_plain_self;
+    use->frame.self = dti_this_thread()->plain_self;
     return DITTO_OK;
 }
 

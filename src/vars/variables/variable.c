@@ -95,7 +95,7 @@ ditto_status dti_variable_destroy(ditto_variable *v)
 static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,
                                                  const ditto_tensor *shard, size_t first_row)
 {
-    uint32_t serial = dti_error_serial;
+    uint32_t serial = dti_this_thread()->errors;
     struct dti_same_context same;
     dti_frame_push_same(&same, v->team);
     DTI_GUARD("the initialize function of a variable");
@@ -278,7 +278,7 @@ ditto_status dti_variable_compare(const ditto_variable *v, enum dti_rule rule, c
     if (!dti_cross_has_hosts(v->team))
         return DITTO_OK;
     uint64_t digest = dti_hash_bytes(dti_hash_word(DTI_HASH_SEED, rule), data, bytes);
-    return dti_cross_compare(v->team, dti_public_function, v->name, dti_hash_word(digest, v->stamp));
+    return dti_cross_compare(v->team, dti_this_thread()->function, v->name, dti_hash_word(digest, v->stamp));
 }
 
 static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const ditto_variable_options *o)

@@ -77,8 +77,8 @@ static void only_the_members_that_an_older_struct_has_are_written(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* All results are the same, whether a result in place is fetched first or not: of pairs, of more replicas, of a
- * mean, of a list and of started operations. */
+/* All results are the same, whether a result in place is fetched first or not: of pairs, of more replicas, of
+ * a mean, of a list and of started operations. */
 static ditto_status reduce_in_place(ditto_replica *self, void *argument)
 {
     enum { COUNT = 40000 };
