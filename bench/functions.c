@@ -14,6 +14,8 @@
  *           owner: a thread that applies the pushes of all others, which it gets through a ring for each.
  * hogwild:  the same pushes into a table with DITTO_CONCURRENCY_HOGWILD. The peer is a table of relaxed
  *           atomic floats without locks, as one writes it by hand.
+ * word2vec: ns of one pair of words. Workers change rows of two tables in place (ditto_component). The peer
+ *           is the same loop in threads, of which each executes as many pairs. The bound is 1.05 of its time.
  * dense:    us of one ditto_apply of plain SGD on 256 KiB of f32 in 4 shards, for all workers together.
  *
  * With --peers there are also pools of threads of oneTBB and Taskflow, for empty, compute and uneven, and
@@ -26,6 +28,7 @@
 #include "function_work.h"
 #include "harness.h"
 #include "samples.h"
+#include "word_pairs.h"
 
 #include <ditto.h>
 
@@ -62,6 +65,14 @@ static uint64_t now_ns(void)
     return (uint64_t)(now_seconds() * 1e9);
 }
 
+/* Small random numbers, the same for all. */
+static void fill_words(float *words)
+{
+    uint64_t state = 1;
+    for (size_t i = 0; i < (size_t)WORDS * WORD_WIDTH; i++)
+        words[i] = ((float)draw_word(&state) / WORDS - 0.5f) / WORD_WIDTH;
+}
+
 static cpu_set_t allowed; /* at the start */
 
 /* Binds the calling thread to one of the CPUs. */
@@ -81,7 +92,7 @@ static void bind_to(uint32_t index)
 struct ditto {
     ditto_strategy *strategy;
     ditto_coordinator *coordinator;
-    ditto_variable *table, *hogwild, *dense;
+    ditto_variable *table, *hogwild, *dense, *words, *others;
     ditto_optimizer *optimizer;
     float *gradient;
 };
@@ -134,6 +145,17 @@ static ditto_status push_rows(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
+static ditto_status train_words(ditto_replica *self, void *user)
+{
+    static uint64_t state[MOST_WORKERS * 16]; /* each on a cache line pair of its own */
+    void *words, *others;
+    (void)user;
+    DITTO_TRY(ditto_component(self, side.words, &words));
+    DITTO_TRY(ditto_component(self, side.others, &others));
+    train_word_pairs(words, others, &state[ditto_worker(self) * 16]);
+    return DITTO_OK;
+}
+
 static ditto_status push_dense(ditto_replica *self, void *user)
 {
     ditto_tensor gradient = { .data = side.gradient, .dtype = DITTO_F32, .rank = 1, .shape = { DENSE } };
@@ -149,7 +171,8 @@ static void open_ditto(uint32_t workers)
     ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_tensor table = { .dtype = DITTO_F32, .rank = 2, .shape = { TABLE_ROWS, WIDTH } },
-                 dense = { .dtype = DITTO_F32, .rank = 1, .shape = { DENSE } };
+                 dense = { .dtype = DITTO_F32, .rank = 1, .shape = { DENSE } },
+                 words = { .dtype = DITTO_F32, .rank = 2, .shape = { WORDS, WORD_WIDTH } };
     options.num_replicas = workers;
     rule.rule = DITTO_RULE_SGD;
     cut.name = "table";
@@ -159,6 +182,14 @@ static void open_ditto(uint32_t workers)
     cut.name = "hogwild";
     cut.concurrency = DITTO_CONCURRENCY_HOGWILD;
     must(ditto_variable_create(side.strategy, &table, &cut, &side.hogwild));
+    cut.name = "words";
+    must(ditto_variable_create(side.strategy, &words, &cut, &side.words));
+    cut.name = "others";
+    must(ditto_variable_create(side.strategy, &words, &cut, &side.others));
+    float *initial = malloc(sizeof(float[WORDS * WORD_WIDTH]));
+    fill_words(initial);
+    must(ditto_variable_assign(side.words, DITTO_ASSIGN, initial, sizeof(float[WORDS * WORD_WIDTH])));
+    free(initial);
     cut.concurrency = DITTO_CONCURRENCY_LOCKED;
     cut.name = "dense";
     cut.partitioner.num_shards = 4;
@@ -171,6 +202,7 @@ static void open_ditto(uint32_t workers)
     must(ditto_function_register("note_start", note_start, NULL));
     must(ditto_function_register("push_rows", push_rows, &side.table));
     must(ditto_function_register("push_hogwild", push_rows, &side.hogwild));
+    must(ditto_function_register("train_words", train_words, NULL));
     must(ditto_function_register("push_dense", push_dense, NULL));
     side.gradient = calloc(DENSE, sizeof *side.gradient);
 }
@@ -181,6 +213,8 @@ static void close_ditto(void)
     must(ditto_optimizer_destroy(side.optimizer));
     must(ditto_variable_destroy(side.table));
     must(ditto_variable_destroy(side.hogwild));
+    must(ditto_variable_destroy(side.words));
+    must(ditto_variable_destroy(side.others));
     must(ditto_variable_destroy(side.dense));
     must(ditto_strategy_destroy(side.strategy));
     free(side.gradient);
@@ -266,28 +300,30 @@ static double ditto_start_asleep(uint32_t workers)
     return ditto_start(20000, SLEEPS);
 }
 
-static double run_on_each(const char *name, uint32_t workers, uint64_t operations)
+/* Returns ns of one operation, of which each function has as many. */
+static double run_functions(const char *name, uint32_t functions, uint64_t operations)
 {
-    double begin = now_seconds();
-    for (uint32_t i = 0; i < workers; i++)
-        schedule(name);
-    must(ditto_coordinator_join(side.coordinator));
-    return (now_seconds() - begin) * 1e9 / (double)operations / workers;
+    return time_functions(name, (int)functions) / (double)operations;
 }
 
 static double ditto_rows(uint32_t workers)
 {
-    return run_on_each("push_rows", workers, (uint64_t)PUSHES * PUSH);
+    return run_functions("push_rows", workers, (uint64_t)PUSHES * PUSH);
 }
 
 static double ditto_hogwild(uint32_t workers)
 {
-    return run_on_each("push_hogwild", workers, (uint64_t)PUSHES * PUSH);
+    return run_functions("push_hogwild", workers, (uint64_t)PUSHES * PUSH);
+}
+
+static double ditto_words(uint32_t workers)
+{
+    return run_functions("train_words", workers * WORD_FUNCTIONS, PAIRS);
 }
 
 static double ditto_dense(uint32_t workers)
 {
-    return run_on_each("push_dense", workers, STEPS);
+    return run_functions("push_dense", workers, STEPS);
 }
 
 /* -- a pool of threads with a queue under a mutex -- */
@@ -402,8 +438,8 @@ static void *push_under_locks(void *index)
     return NULL;
 }
 
-/* Runs the body on as many threads, and returns ns of one row. */
-static double time_threads(uint32_t workers, void *(*body)(void *index))
+/* Runs the body on as many threads, and returns ns of one of its operations. */
+static double time_threads(uint32_t workers, void *(*body)(void *index), uint64_t operations)
 {
     pthread_t thread[MOST_WORKERS];
     pthread_barrier_init(&line, NULL, workers + 1);
@@ -414,12 +450,12 @@ static double time_threads(uint32_t workers, void *(*body)(void *index))
     for (uint32_t i = 0; i < workers; i++)
         pthread_join(thread[i], NULL);
     pthread_barrier_destroy(&line);
-    return (now_seconds() - begin) * 1e9 / ((double)PUSHES * PUSH) / workers;
+    return (now_seconds() - begin) * 1e9 / (double)operations / workers;
 }
 
 static double locked_rows(uint32_t workers)
 {
-    return time_threads(workers, push_under_locks);
+    return time_threads(workers, push_under_locks, (uint64_t)PUSHES * PUSH);
 }
 
 /* -- a table without locks -- */
@@ -447,7 +483,26 @@ static void *push_without_locks(void *index)
 
 static double free_rows(uint32_t workers)
 {
-    return time_threads(workers, push_without_locks);
+    return time_threads(workers, push_without_locks, (uint64_t)PUSHES * PUSH);
+}
+
+/* -- word2vec, as its threads are -- */
+
+static float *plain_words, *plain_others;
+
+static void *train_in_thread(void *index)
+{
+    uint64_t state = (uintptr_t)index + 1;
+    bind_to((uint32_t)(uintptr_t)index);
+    pthread_barrier_wait(&line);
+    for (int i = 0; i < WORD_FUNCTIONS; i++)
+        train_word_pairs(plain_words, plain_others, &state);
+    return NULL;
+}
+
+static double plain_word_pairs(uint32_t workers)
+{
+    return time_threads(workers, train_in_thread, WORD_FUNCTIONS * PAIRS);
 }
 
 /* -- an owner that applies the pushes of all -- */
@@ -513,7 +568,7 @@ static double owned_rows(uint32_t workers)
             ring[w].push = calloc(RING, sizeof(struct push));
     }
     pthread_create(&owner, NULL, own, NULL);
-    double ns = time_threads(workers, push_to_owner);
+    double ns = time_threads(workers, push_to_owner, (uint64_t)PUSHES * PUSH);
     pthread_join(owner, NULL);
     return ns;
 }
@@ -563,6 +618,7 @@ static const struct row {
     measured *of[1 + OWN_PEERS];
     const char *peer[COLUMNS - 1];
     uint64_t operations; /* of a batch; of `rows` and `dense` those of each worker */
+    double bound;        /* of ditto's time in that of its first peer, or 0 */
     bool one_worker;     /* only with one worker */
     bool of_each;
 
@@ -601,6 +657,12 @@ static const struct row {
       .of = { ditto_hogwild, free_rows },
       .peer = { "no locks" },
       .operations = (uint64_t)PUSHES * PUSH,
+      .of_each = true },
+    { .name = "word2vec",
+      .of = { ditto_words, plain_word_pairs },
+      .peer = { "pthreads" },
+      .operations = WORD_FUNCTIONS * PAIRS,
+      .bound = 1.05,
       .of_each = true },
     { .name = "dense 256 KiB", .of = { ditto_dense }, .operations = STEPS, .of_each = true },
 };
@@ -641,6 +703,8 @@ static void print_peers(const struct row *row, uint32_t workers, const struct ro
         else /* The program was not built, or it has failed, which was said. */
             printf(" %s is missing;", row->peer[k - 1]);
     }
+    if (row->bound > 0)
+        printf(" the bound is %.2f of %s;", row->bound, row->peer[0]);
 }
 
 static void print_csv(const struct row *row, uint32_t workers, const struct rounds *rounds, uint32_t mode)
@@ -736,6 +800,9 @@ void bench_functions(uint32_t replicas, bool csv)
     (void)replicas;
     plain_table = calloc((size_t)TABLE_ROWS * WIDTH, sizeof *plain_table);
     free_table = calloc((size_t)TABLE_ROWS * WIDTH, sizeof *free_table);
+    plain_words = calloc((size_t)WORDS * WORD_WIDTH, sizeof *plain_words);
+    plain_others = calloc((size_t)WORDS * WORD_WIDTH, sizeof *plain_others);
+    fill_words(plain_words);
     for (int i = 0; i < LOCKS; i++)
         pthread_mutex_init(&row_lock[i], NULL);
     sched_getaffinity(0, sizeof allowed, &allowed);
@@ -752,4 +819,6 @@ void bench_functions(uint32_t replicas, bool csv)
         free(ring[w].push);
     free(plain_table);
     free(free_table);
+    free(plain_words);
+    free(plain_others);
 }

@@ -1074,12 +1074,22 @@ class replica
         return ended(f, ditto_parallel_for(self_, part, &f, begin, end, grain, schedule));
     }
 
-    // The present values of a variable, as this replica sees them. They are valid until it is changed.
+    // The present values of a variable, as this replica sees them. They are valid until it is changed. Those
+    // of a parameter with DITTO_CONCURRENCY_HOGWILD or FREE_READS are valid until the worker's function ends,
+    // and change meanwhile.
     template <class T> outcome<span<const T>> read(const variable<T> &v) const
     {
         const void *data = nullptr;
         ditto_status status = ditto_read(self_, v.get(), &data);
         return detail::give(status, span<const T>(static_cast<const T *>(data), status < 0 ? 0 : v.size()));
+    }
+    // The replica's own component of a sync-on-read variable, or all elements of a parameter with
+    // DITTO_CONCURRENCY_HOGWILD, to be changed in place. Valid until the run or the worker's function ends.
+    template <class T> outcome<span<T>> component(const variable<T> &v) const
+    {
+        void *data = nullptr;
+        ditto_status status = ditto_component(self_, v.get(), &data);
+        return detail::give(status, span<T>(static_cast<T *>(data), status < 0 ? 0 : v.size()));
     }
     template <class T>
     outcome<void> assign(const variable<T> &v, span<const typename detail::identity<T>::type> values) const

@@ -23,11 +23,19 @@ DITTO_BEGIN
 /** @defgroup ditto_parameters Parameters
  *
  *  The variables of a strategy of kind DITTO_PARAMETER_SERVER are called parameters. They exist once, and all
- *  workers read and write them while other workers do. There is no pointer to their elements: ditto_pull
- *  copies all of them, and ditto_lookup (ditto/rows.h) some rows. Writes are ditto_assign and similar
- *  functions, ditto_scatter, and ditto_apply. They are not collective, except that ditto_apply first reduces
- *  the gradients over the replicas of one worker. What calls at the same time do to each other is an option
- *  of the variable (ditto_concurrency). By default no update is lost.
+ *  workers read and write them while other workers do. ditto_pull copies all elements, and ditto_lookup
+ *  (ditto/rows.h) some rows. Writes are ditto_assign and similar functions, ditto_scatter, and ditto_apply.
+ *  They are not collective, except that ditto_apply first reduces the gradients over the replicas of one
+ *  worker. What calls at the same time do to each other is an option of the variable (ditto_concurrency). By
+ *  default no update is lost.
+ *
+ *  In place: a function may read the elements of a HOGWILD or FREE_READS parameter at the address that
+ *  ditto_read returns, and change those of a HOGWILD parameter at the address of ditto_component, until the
+ *  function ends. Row i begins at element i * (elements of a row), whatever the shards are. Nothing is
+ *  checked, locked or counted there, so a change of an element may be lost if another worker changes the same
+ *  element, and calls see changes element by element. Access elements one by one with relaxed atomic
+ *  operations, or with plain ones if a data race, which C leaves undefined, is acceptable
+ *  (docs/asynchronous.md).
  *
  *  A call that reads, writes, saves or restores a parameter, from a worker or from outside, waits for the
  *  locks of its shards. It returns DITTO_ERR_TIMED_OUT if others have a lock for timeout_ms of the strategy,

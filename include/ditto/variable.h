@@ -109,6 +109,7 @@ typedef enum ditto_concurrency {
      *  all elements of the row. docs/semantics.md (rule 12.11) says what is promised. An optimizer must have
      *  no slots: the rules are SGD without momentum, ADD, SUB and ASSIGN, without accumulate. Variables of
      *  DITTO_C128 are not supported, because 16 bytes cannot be accessed at once on every processor.
+     *  Functions may also read and change the elements in place (ditto_component, ditto_read).
      *
      *  @par Source
      *  Niu, Recht, Re, Wright: Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent,
@@ -116,9 +117,9 @@ typedef enum ditto_concurrency {
     DITTO_CONCURRENCY_HOGWILD = 2,
 
     /** Writes of a shard take its lock, and no update is lost. Reads take it too, except pulls with
-     *  ditto_pull_options.lock = DITTO_SWITCH_OFF, which never wait for a write and may find elements of
-     *  different versions. A write copies the changed elements once more than with LOCKED. Optimizers may
-     *  have any rule. Variables of DITTO_C128 are not supported. */
+     *  ditto_pull_options.lock = DITTO_SWITCH_OFF and reads in place (ditto_read), which never wait for a
+     *  write and may find elements of different versions. A write copies the changed elements once more than
+     *  with LOCKED. Optimizers may have any rule. Variables of DITTO_C128 are not supported. */
     DITTO_CONCURRENCY_FREE_READS = 3,
 } ditto_concurrency;
 
@@ -243,7 +244,8 @@ typedef struct ditto_variable_properties {
     /** A number that grows with each call that may have changed a component, in a run of the strategy the
      *  component of the calling replica. This includes writes that failed in a collective. If it is equal in
      *  two calls, no call has written the variable in between. Writes through the pointer of ditto_component
-     *  are not counted, but the call of ditto_component is. 0 if the strategy was destroyed. */
+     *  are not counted, but the call of ditto_component is. Of a parameter it is the sum of the versions of
+     *  the shards. 0 if the strategy was destroyed. */
     uint64_t generation;
 } ditto_variable_properties;
 
@@ -272,8 +274,9 @@ typedef struct ditto_shard_info {
      *  and for a slot of an optimizer that is stored in several parts. */
     const void *data;
 
-    /** Of a parameter (ditto/parameter.h): how often the shard has been updated. A restore of a checkpoint
-     *  sets it to the number at the save, or to the largest one of all shards if the number of shards has
+    /** Of a parameter (ditto/parameter.h): how often the shard has been updated. A function that may change
+     *  the elements in place (ditto_component) counts when it has ended. A restore of a checkpoint sets the
+     *  version to the number at the save, or to the largest one of all shards if the number of shards has
      *  changed. 0 for other variables. */
     uint64_t version;
 } ditto_shard_info;
@@ -429,10 +432,17 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
  *  is no meeting. The address is valid until the next write or update of the variable. A write by
  *  ditto_assign may be given the address as its value.
  *
+ *  A parameter that was created with DITTO_CONCURRENCY_HOGWILD or FREE_READS has one component, which is
+ *  contiguous, also if it is cut into shards. Its address is valid until the function of the worker ends, and
+ *  other workers change the elements meanwhile ("In place" in ditto/parameter.h).
+ *
  *  @param self      the calling replica
  *  @param variable  the variable
  *  @param data      [out] the address, in a variable of type const void * (see ditto_alloc)
  *  @retval DITTO_OK               data is set
+ *  @retval DITTO_ERR_CONTEXT      the variable is a parameter with DITTO_CONCURRENCY_LOCKED: use ditto_pull
+ *                                 or ditto_lookup
+ *  @retval DITTO_ERR_FORKED       the variable is a parameter, in a child process after fork
  *  @retval DITTO_ERR_INVALID      a NULL pointer
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, or is a slot of an optimizer that is
  *                                 stored in several parts: use ditto_lookup */
@@ -442,11 +452,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const dit
 /** Returns the address of the replica's own component of a sync-on-read variable, to be written directly. A
  *  counter in a loop then costs one addition. The address is valid until the end of the run.
  *
+ *  A parameter that was created with DITTO_CONCURRENCY_HOGWILD has one component, which is contiguous, also
+ *  if it is cut into shards, and which other workers change at the same time ("In place" in
+ *  ditto/parameter.h). The address is valid until the function of the worker ends. Then the version of each
+ *  shard counts one update, however often the replica has called this, also if the function has failed.
+ *
  *  @param self      the calling replica
  *  @param variable  the variable
  *  @param data      [out] the address, in a variable of type void * (see ditto_alloc)
  *  @retval DITTO_OK           data is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer; a mirrored variable, because its components change together */
+ *  @retval DITTO_ERR_INVALID  a NULL pointer; a mirrored variable, because its components change together; a
+ *                             parameter without DITTO_CONCURRENCY_HOGWILD, because changes need its locks
+ *  @retval DITTO_ERR_FORKED   the variable is a parameter, in a child process after fork */
 DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable,
                                                        void **data);
 

@@ -713,9 +713,22 @@ class Replica:
 
     def read(self, variable: Variable) -> NDArray[Any]:
         """Returns this replica's value of a variable, as a read-only array. It changes with the variable, and
-        must not be used after the variable or the strategy was destroyed."""
+        must not be used after the variable or the strategy was destroyed. Of parameters, those with the
+        concurrency "hogwild" or "free_reads" can be read in this way. Their array is used in the scheduled
+        function alone, and other workers change it meanwhile."""
+        return self._in_place(lib.ditto_read, variable)
+
+    def component(self, variable: Variable) -> NDArray[Any]:
+        """Returns this replica's own value of a variable that is synchronized on read, or, in a scheduled
+        function, a parameter with the concurrency "hogwild", as an array that is changed in place. It is used
+        in this function alone. Other workers change a parameter meanwhile."""
+        array = self._in_place(lib.ditto_component, variable)
+        array.flags.writeable = True
+        return array
+
+    def _in_place(self, call: Callable[..., int], variable: Variable) -> NDArray[Any]:
         data = ctypes.c_void_p()
-        _c.check(lib.ditto_read(self._get(), variable._get(), ctypes.byref(data)))
+        _c.check(call(self._get(), variable._get(), ctypes.byref(data)))
         tensor = variable._spec()
         tensor.data = data
         return _array_at(tensor, variable)

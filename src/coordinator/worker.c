@@ -213,6 +213,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
         status = run(w, item, &result);
     if (dti_process_differs(w->coordinator->process))
         return false; /* the function has forked, and this is the child process */
+    dti_parameters_end_function(team);
     if (!end(w, item)) {
         dti_copied_drop(result);
         return false;

@@ -188,6 +188,7 @@ static ditto_status make_variables(ditto_strategy *strategy, const ditto_strateg
     if (storage.parameters) {
         storage.nodes = strategy->workers->node;
         storage.num_nodes = strategy->workers->num_nodes;
+        storage.num_writers = strategy->workers->count * strategy->workers->replicas;
     }
     if (storage.central) {
         storage.node = o->has_parameter_node ? o->parameter_node : default_node(strategy);

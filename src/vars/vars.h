@@ -51,6 +51,7 @@ struct ditto_variable {
     uint64_t stamp; /* over several hosts tells variables of one name apart (dti_cross_stamp), otherwise 0 */
     ditto_tensor spec;
     size_t count, bytes;
+    size_t row_count; /* the elements of a row; 0 if the variable has no rows */
     ditto_aggregation aggregation;
     bool trainable, mirrored;
 
@@ -98,6 +99,20 @@ struct ditto_variable {
     ditto_concurrency concurrency;
     uint32_t access_bytes;
 
+    /* Of parameters: the rows of a shard, of which the first large_shards have one more. */
+    size_t shard_rows, large_shards;
+
+    /* Of a HOGWILD parameter: what each writer has counted (parameters/parameter.h). NULL for others. */
+    struct dti_shard_counts *counts;
+    size_t counts_bytes; /* of one writer */
+    uint32_t num_writers;
+
+    /* All shards of a HOGWILD or FREE_READS parameter that has several: a mapping of block_bytes bytes, and
+     * where the elements begin in it. NULL for others, whose pieces are allocated one by one. */
+    void *block;
+    size_t block_bytes;
+    char *block_elements;
+
     bool is_colocated; /* its copies were planned as those of another variable */
 
     /* The number of physical copies. A variable of several pieces has one copy of each piece. A split only
@@ -141,6 +156,7 @@ struct dti_storage {
     /* True if the variables are parameters. Each piece has a single copy, and the pieces of all variables are
      * dealt out over these nodes in turn. */
     bool parameters;
+    uint32_t num_writers; /* the replicas of all workers */
     uint32_t num_nodes;
     const uint32_t *nodes; /* [num_nodes] they live as long as the strategy */
 };
@@ -223,6 +239,11 @@ ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *
 /* Returns INVALID if the replica has started a step that updates the variable, or the variable of this slot,
  * and not finished it. */
 ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v);
+
+/* Ends what ditto_component has given a function of a worker, whose team is given: the parameters that its
+ * replicas may have changed in place get their versions. Called on the thread of the worker, after the
+ * function has returned on all replicas, and before it counts as finished. */
+void dti_parameters_end_function(const struct dti_team *worker);
 
 static inline bool dti_variable_may_differ(const ditto_variable *v)
 {

@@ -4,6 +4,11 @@
 
 #include <ditto/parameter.h>
 
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define MOST_BYTES 65536
 #define MOST_ROWS  64
 
@@ -12,6 +17,8 @@ struct table {
     ditto_strategy *strategy;
     ditto_coordinator *coordinator;
     ditto_variable *variable;
+    ditto_variable *other; /* of another strategy, or NULL */
+    ditto_concurrency concurrency;
     ditto_optimizer *optimizer; /* NULL if there is none */
     ditto_tensor spec;
     uint32_t workers;
@@ -20,22 +27,28 @@ struct table {
     struct report report;
 };
 
-static void make_table(struct table *t, uint32_t workers, ditto_dtype dtype, size_t rows, size_t width,
-                       size_t shards, ditto_concurrency concurrency)
+static void make_table_with(struct table *t, const ditto_strategy_options *options, ditto_dtype dtype,
+                            size_t rows, size_t width, size_t shards, ditto_concurrency concurrency)
 {
     memset(t, 0, sizeof *t);
     t->spec = (ditto_tensor){ .dtype = dtype, .rank = 2, .shape = { rows, width } };
-    t->workers = workers;
+    t->workers = options->num_replicas;
+    t->concurrency = concurrency;
     t->row_bytes = width * ditto_dtype_bytes(dtype);
     t->shards = shards;
     assert_true(rows <= MOST_ROWS && rows * t->row_bytes <= MOST_BYTES);
     ditto_variable_options cut = OPTIONS(
         variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards },
         .concurrency = concurrency);
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &OPTIONS(strategy, .num_replicas = workers),
-                                    &t->strategy));
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, options, &t->strategy));
     assert_ok(ditto_variable_create(t->strategy, &t->spec, &cut, &t->variable));
     assert_ok(ditto_coordinator_create(t->strategy, NULL, &t->coordinator));
+}
+
+static void make_table(struct table *t, uint32_t workers, ditto_dtype dtype, size_t rows, size_t width,
+                       size_t shards, ditto_concurrency concurrency)
+{
+    make_table_with(t, &OPTIONS(strategy, .num_replicas = workers), dtype, rows, width, shards, concurrency);
 }
 
 static void execute(struct table *t, const char *name, ditto_replica_fn function, int times)
@@ -564,6 +577,364 @@ static void rule_12_10_wrong_reads_are_refused(void **state)
     destroy_table(&t);
 }
 
+/* -- in place -- */
+
+static _Atomic uint64_t *own_element(const struct table *t, void *elements, size_t row)
+{
+    return (_Atomic uint64_t *)((char *)elements + row * t->row_bytes);
+}
+
+/* Adds 1 to the first element of a row that no other thread changes meanwhile. */
+static void add_one(const struct table *t, void *elements, size_t row)
+{
+    _Atomic uint64_t *element = own_element(t, elements, row);
+    atomic_store_explicit(element, atomic_load_explicit(element, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+/* Adds 2 to each of the worker's own rows: once in place, and once by a call, which finds what is there. */
+static ditto_status add_in_both_ways(ditto_replica *self, void *user)
+{
+    struct table *t = user;
+    void *elements, *again;
+    const void *read;
+    uint64_t ones[MOST_ROWS * 3] = { 0 }, found[MOST_ROWS * 3];
+    int64_t own[MOST_ROWS];
+    size_t rows = 0;
+    uint32_t calls = ++t->calls[ditto_worker(self)];
+    EXPECT(&t->report, ditto_component(self, t->variable, &elements) == DITTO_OK);
+    EXPECT(&t->report, ditto_component(self, t->variable, &again) == DITTO_OK && again == elements);
+    EXPECT(&t->report, ditto_read(self, t->variable, &read) == DITTO_OK && read == elements);
+    for (uint32_t row = ditto_worker(self); row < t->spec.shape[0]; row += t->workers) {
+        add_one(t, elements, row);
+        ones[3 * rows] = 1;
+        own[rows++] = row;
+    }
+    ditto_slices slices = slices_of(t, own, rows, ones);
+    EXPECT(&t->report, ditto_scatter(self, t->variable, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
+    EXPECT(&t->report, ditto_lookup(self, t->variable, own, rows, found) == DITTO_OK);
+    for (size_t i = 0; i < rows; i++) {
+        EXPECT(&t->report, found[3 * i] == 2 * (uint64_t)calls && found[3 * i + 1] == 0);
+        EXPECT(&t->report, atomic_load(own_element(t, elements, (size_t)own[i])) == found[3 * i]);
+    }
+    return DITTO_OK;
+}
+
+static void rule_12_11_rows_in_place_are_those_of_calls(void **state)
+{
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (size_t shards = 1; shards <= 7; shards += 6) {
+            struct table t;
+            uint64_t found[MOST_ROWS * 3];
+            make_table(&t, replica_counts[k], DITTO_U64, MOST_ROWS, 3, shards, DITTO_CONCURRENCY_HOGWILD);
+            execute(&t, "add_in_both_ways", add_in_both_ways, test_trials(300));
+            assert_ok(ditto_variable_read(t.variable, found, sizeof found));
+            for (size_t row = 0; row < MOST_ROWS; row++)
+                assert_int_equal(found[3 * row], 2 * t.calls[row % t.workers]);
+            destroy_table(&t);
+        }
+}
+
+/* Adds 1 to the row of each shard of which the worker is the only writer, and compares all elements with the
+ * versions. Every third function fails after that. */
+static ditto_status add_in_each_shard(ditto_replica *self, void *user)
+{
+    struct table *t = user;
+    void *elements;
+    uint64_t pulled[MOST_ROWS * 2], versions[4];
+    EXPECT(&t->report,
+           ditto_pull(self, t->variable, &OPTIONS(pull, .versions = versions), pulled) == DITTO_OK);
+    for (int times = 0; times < 2; times++)
+        EXPECT(&t->report, ditto_component(self, t->variable, &elements) == DITTO_OK);
+    for (size_t s = 0; s < t->shards; s++) {
+        ditto_shard_info shard = DITTO_SHARD_INFO_INIT;
+        uint64_t sum = 0;
+        EXPECT(&t->report, ditto_variable_shard(t->variable, s, &shard) == DITTO_OK);
+        for (size_t i = shard.first_row; i < shard.first_row + shard.rows; i++)
+            sum += pulled[i * 2];
+        EXPECT(&t->report, sum >= versions[s]);
+        add_one(t, elements, shard.first_row + ditto_worker(self));
+    }
+    return ++t->calls[ditto_worker(self)] % 3 == 0 ? ditto_fail(self, 5, "the third one") : DITTO_OK;
+}
+
+static void rule_12_11_a_function_counts_once_in_place(void **state)
+{
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (size_t shards = 1; shards <= 4; shards += 3) {
+            struct table t;
+            uint64_t calls = 0, found[MOST_ROWS * 2];
+            uint32_t workers = replica_counts[k] <= MOST_ROWS / 4 ? replica_counts[k] : MOST_ROWS / 4;
+            make_table(&t, workers, DITTO_U64, MOST_ROWS, 2, shards, DITTO_CONCURRENCY_HOGWILD);
+            assert_ok(ditto_function_register("add_in_each_shard", add_in_each_shard, &t));
+            for (int i = 0; i < test_trials(300);
+                 i++) /* a failure cancels others, which then count nothing */
+                (void)!ditto_coordinator_schedule(t.coordinator, "add_in_each_shard", NULL, NULL, NULL);
+            while (ditto_coordinator_join(t.coordinator) != DITTO_OK)
+                ;
+            if (t.report.claimed)
+                fail_msg("%s", t.report.first_failure);
+            assert_ok(ditto_function_unregister("add_in_each_shard"));
+            assert_ok(ditto_variable_read(t.variable, found, sizeof found));
+            for (uint32_t w = 0; w < workers; w++)
+                calls += t.calls[w];
+            assert_true(calls > 0);
+            for (size_t s = 0; s < shards; s++) {
+                ditto_shard_info shard = shard_of(t.variable, s);
+                assert_int_equal(shard.version, calls);
+                for (uint32_t w = 0; w < workers; w++)
+                    assert_int_equal(found[(shard.first_row + w) * 2], t.calls[w]);
+            }
+            assert_int_equal(properties_of(t.variable).generation, shards * calls);
+            destroy_table(&t);
+        }
+}
+
+/* Reads in place what others write in other ways. */
+static ditto_status write_and_read_in_place(ditto_replica *self, void *user)
+{
+    struct table *t = user;
+    const void *data;
+    int64_t ones[MOST_ROWS * 3], before[MOST_ROWS * 3];
+    for (int i = 0; i < MOST_ROWS * 3; i++)
+        ones[i] = 1;
+    EXPECT(&t->report, ditto_read(self, t->variable, &data) == DITTO_OK);
+    const _Atomic int64_t *elements = data;
+    for (int i = 0; i < MOST_ROWS * 3; i++)
+        before[i] = atomic_load_explicit(&elements[i], memory_order_relaxed);
+    EXPECT(&t->report, ditto_assign(self, t->variable, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
+    for (int i = 0; i < MOST_ROWS * 3; i++)
+        EXPECT(&t->report, atomic_load_explicit(&elements[i], memory_order_relaxed) > before[i]);
+    return DITTO_OK;
+}
+
+static void rule_12_10_free_reads_in_place(void **state)
+{
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (size_t shards = 1; shards <= 4; shards += 3) {
+            struct table t;
+            int64_t found[MOST_ROWS * 3];
+            int times = test_trials(300);
+            make_table(&t, replica_counts[k], DITTO_I64, MOST_ROWS, 3, shards, DITTO_CONCURRENCY_FREE_READS);
+            execute(&t, "write_and_read_in_place", write_and_read_in_place, times);
+            assert_ok(ditto_variable_read(t.variable, found, sizeof found));
+            for (int i = 0; i < MOST_ROWS * 3; i++)
+                assert_int_equal(found[i], times);
+            assert_int_equal(shard_of(t.variable, 0).version, times); /* reads count nothing */
+            destroy_table(&t);
+        }
+}
+
+/* What a function must not do in place. */
+static ditto_status access_in_place_wrongly(ditto_replica *self, void *user)
+{
+    struct table *t = user;
+    const void *read;
+    void *elements;
+    EXPECT(&t->report, ditto_component(NULL, t->variable, &elements) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, ditto_component(self, NULL, &elements) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, ditto_component(self, t->variable, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, ditto_read(self, NULL, &read) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, ditto_component(self, t->other, &elements) == DITTO_ERR_CONTEXT);
+    EXPECT(&t->report, ditto_read(self, t->other, &read) == DITTO_ERR_CONTEXT);
+    bool is_hogwild = t->concurrency == DITTO_CONCURRENCY_HOGWILD,
+         is_locked = t->concurrency == DITTO_CONCURRENCY_LOCKED;
+    EXPECT(&t->report, ditto_read(self, t->variable, is_locked ? &read : NULL) ==
+                           (is_locked ? DITTO_ERR_CONTEXT : DITTO_ERR_INVALID));
+    EXPECT(&t->report, !is_locked || strstr(ditto_last_error()->message, "FREE_READS") != NULL);
+    if (is_hogwild)
+        return DITTO_OK;
+    EXPECT(&t->report, ditto_component(self, t->variable, &elements) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, strstr(ditto_last_error()->message, "DITTO_CONCURRENCY_HOGWILD") != NULL);
+    return DITTO_OK;
+}
+
+static void rule_12_11_wrong_accesses_in_place_are_refused(void **state)
+{
+    const ditto_concurrency concurrencies[] = { DITTO_CONCURRENCY_LOCKED, DITTO_CONCURRENCY_FREE_READS,
+                                                DITTO_CONCURRENCY_HOGWILD };
+    struct table other;
+    make_table(&other, 1, DITTO_F32, 10, 3, 2, DITTO_CONCURRENCY_HOGWILD);
+    for (int k = 0; k < 3; k++) {
+        struct table t;
+        make_table(&t, 2, DITTO_F32, 10, 3, 2, concurrencies[k]);
+        t.other = other.variable;
+        execute(&t, "access_in_place_wrongly", access_in_place_wrongly, 4);
+        assert_int_equal(properties_of(t.variable).generation, 0);
+        destroy_table(&t);
+    }
+    destroy_table(&other);
+}
+
+/* Takes the address, and waits until the program has tried to destroy the variable. In a child process, the
+ * address cannot be taken, and the memory is the child's own. */
+static ditto_status hold_in_place(ditto_replica *self, void *user)
+{
+    struct table *t = user;
+    void *elements;
+    EXPECT(&t->report, ditto_component(self, t->variable, &elements) == DITTO_OK);
+    add_one(t, elements, 3);
+    if (!SANITIZED) {
+        int ended;
+        pid_t child = fork();
+        if (child == 0) {
+            add_one(t, elements, 3);
+            _exit(ditto_component(self, t->variable, &elements) == DITTO_ERR_FORKED ? 0 : 1);
+        }
+        EXPECT(&t->report, child > 0 && waitpid(child, &ended, 0) == child && ended == 0);
+    }
+    atomic_store(&t->calls[0], 1);
+    while (atomic_load(&t->calls[0]) == 1)
+        usleep(100);
+    add_one(t, elements, 3);
+    return DITTO_OK;
+}
+
+static void rule_12_11_what_is_used_in_place_is_not_destroyed(void **state)
+{
+    struct table t;
+    uint64_t found[20];
+    make_table(&t, 1, DITTO_U64, 10, 2, 2, DITTO_CONCURRENCY_HOGWILD);
+    assert_ok(ditto_function_register("hold_in_place", hold_in_place, &t));
+    assert_ok(ditto_coordinator_schedule(t.coordinator, "hold_in_place", NULL, NULL, NULL));
+    while (atomic_load(&t.calls[0]) == 0 && !t.report.claimed)
+        usleep(100);
+    assert_status(ditto_variable_destroy(t.variable), DITTO_ERR_BUSY);
+    assert_status(ditto_strategy_destroy(t.strategy), DITTO_ERR_BUSY);
+    assert_ok(ditto_variable_read(t.variable, found, sizeof found));
+    assert_int_equal(found[6], 1);
+    assert_int_equal(shard_of(t.variable, 0).version, 0); /* not yet */
+    atomic_store(&t.calls[0], 2);
+    assert_ok(ditto_coordinator_join(t.coordinator));
+    if (t.report.claimed)
+        fail_msg("%s", t.report.first_failure);
+    assert_ok(ditto_function_unregister("hold_in_place"));
+    assert_ok(ditto_variable_read(t.variable, found, sizeof found));
+    assert_int_equal(found[6], 2);
+    assert_int_equal(shard_of(t.variable, 0).version, 1);
+    assert_int_equal(shard_of(t.variable, 1).version, 1);
+    destroy_table(&t);
+}
+
+/* Of a worker with several replicas, each counts. */
+static ditto_status add_in_own_row(ditto_replica *self, void *user)
+{
+    struct table *t = user;
+    void *elements;
+    EXPECT(&t->report, ditto_component(self, t->variable, &elements) == DITTO_OK);
+    add_one(t, elements, ditto_worker(self) * 3 + ditto_replica_id(self));
+    return ditto_barrier(self, NULL);
+}
+
+static void rule_12_11_each_replica_of_a_worker_counts_in_place(void **state)
+{
+    struct table t;
+    uint64_t found[MOST_ROWS * 2], sum = 0;
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 6, .replicas_per_worker = 3);
+    make_table_with(&t, &options, DITTO_U64, MOST_ROWS, 2, 3, DITTO_CONCURRENCY_HOGWILD);
+    execute(&t, "add_in_own_row", add_in_own_row, 20);
+    assert_ok(ditto_variable_read(t.variable, found, sizeof found));
+    for (int row = 0; row < 6; row++)
+        sum += found[row * 2];
+    assert_int_equal(sum, 3 * 20);
+    for (size_t s = 0; s < 3; s++)
+        assert_int_equal(shard_of(t.variable, s).version, 3 * 20);
+    destroy_table(&t);
+}
+
+/* Changes its row when the worker has been given up, and the variable was destroyed. */
+static ditto_status add_late(ditto_replica *self, void *user)
+{
+    struct table *t = user;
+    void *elements;
+    DITTO_TRY(ditto_component(self, t->variable, &elements));
+    atomic_store(&t->calls[0], 1);
+    while (atomic_load(&t->calls[0]) == 1)
+        usleep(100);
+    add_one(t, elements, 3);
+    DITTO_TRY(ditto_component(self, t->variable, &elements));
+    atomic_store(&t->calls[0], 3);
+    return DITTO_OK;
+}
+
+/* In a child process, because a late function keeps its memory until the process ends. */
+static int destroy_before_late(void *unused)
+{
+    static struct table t;
+    ditto_tensor spec = { .dtype = DITTO_U64, .rank = 2, .shape = { 10, 2 } };
+    ditto_variable_options cut = OPTIONS(
+        variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 },
+        .concurrency = DITTO_CONCURRENCY_HOGWILD);
+    t.row_bytes = 16;
+    REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER,
+                                  &OPTIONS(strategy, .num_replicas = 1, .timeout_ms = 2000,
+                                           .run_timeout_ms = SANITIZED ? 500 : 100),
+                                  &t.strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_create(t.strategy, &spec, &cut, &t.variable) == DITTO_OK);
+    REQUIRE(ditto_coordinator_create(t.strategy, &OPTIONS(coordinator, .max_attempts = 1), &t.coordinator) ==
+            DITTO_OK);
+    REQUIRE(ditto_function_register("add_late", add_late, &t) == DITTO_OK);
+    REQUIRE(ditto_coordinator_schedule(t.coordinator, "add_late", NULL, NULL, NULL) == DITTO_OK);
+    REQUIRE(ditto_coordinator_join(t.coordinator) != DITTO_OK);
+    REQUIRE(ditto_variable_destroy(t.variable) == DITTO_ERR_BUSY);
+    REQUIRE(ditto_coordinator_destroy(t.coordinator) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_variable_destroy(t.variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(t.strategy) == DITTO_ERR_POISONED);
+    uint32_t begun = 1; /* if the function has begun before its worker was retired */
+    if (atomic_compare_exchange_strong(&t.calls[0], &begun, 2))
+        while (atomic_load(&t.calls[0]) != 3)
+            usleep(100);
+    usleep(100000); /* the thread ends, and counts */
+    return 0;
+}
+
+static void rule_12_7_a_late_function_keeps_what_it_uses_in_place(void **state)
+{
+    assert_int_equal(in_child(destroy_before_late, NULL, 100), 0);
+}
+
+/* Creates tables with several shards whose memory is refused, or is not, in both orders of destroying. The
+ * process may have 500 MB more than it has, and the tables have 2.4 GB in all. */
+static int create_below_limit(void *unused)
+{
+    ditto_strategy *strategy;
+    ditto_variable *large, *small;
+    struct rlimit limit;
+    ditto_tensor t = { .dtype = DITTO_U8, .rank = 2, .shape = { 1 << 20, 40 } };
+    ditto_variable_options cut = OPTIONS(
+        variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 5 },
+        .concurrency = DITTO_CONCURRENCY_HOGWILD);
+    ditto_strategy_options options = OPTIONS(strategy, .num_replicas = 2);
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    REQUIRE(file != NULL && fscanf(file, "%lu", &pages) == 1);
+    REQUIRE(fclose(file) == 0);
+    REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0);
+    limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + 500000000;
+    for (int i = 0; i < 60; i++) {
+        REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
+        REQUIRE(i > 0 || setrlimit(RLIMIT_AS, &limit) == 0);
+        t.shape[1] = 4000;
+        REQUIRE(ditto_variable_create(strategy, &t, &cut, &large) == DITTO_ERR_NO_MEMORY);
+        REQUIRE(strstr(ditto_last_error()->message, "RLIMIT_AS") != NULL);
+        t.shape[1] = 40;
+        REQUIRE(ditto_variable_create(strategy, &t, &cut, &small) == DITTO_OK);
+        if (i % 2 == 0)
+            REQUIRE(ditto_variable_destroy(small) == DITTO_OK);
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        if (i % 2 != 0)
+            REQUIRE(ditto_variable_destroy(small) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void memory_of_shards_without_locks_is_given_back(void **state)
+{
+    if (SANITIZED)
+        skip(); /* their shadow memory exceeds the limit */
+    assert_int_equal(in_child(create_below_limit, NULL, 100), 0);
+}
+
 /* -- creation -- */
 
 static void rule_12_11_wrong_concurrencies_are_refused(void **state)
@@ -622,6 +993,14 @@ int main(void)
         cmocka_unit_test(rule_12_10_free_reads_tear_no_element),
         cmocka_unit_test(rule_12_12_steps_of_all_rules_allow_free_reads),
         cmocka_unit_test(rule_12_10_wrong_reads_are_refused),
+        cmocka_unit_test(rule_12_11_rows_in_place_are_those_of_calls),
+        cmocka_unit_test(rule_12_11_a_function_counts_once_in_place),
+        cmocka_unit_test(rule_12_10_free_reads_in_place),
+        cmocka_unit_test(rule_12_11_wrong_accesses_in_place_are_refused),
+        cmocka_unit_test(rule_12_11_what_is_used_in_place_is_not_destroyed),
+        cmocka_unit_test(rule_12_11_each_replica_of_a_worker_counts_in_place),
+        cmocka_unit_test(rule_12_7_a_late_function_keeps_what_it_uses_in_place),
+        cmocka_unit_test(memory_of_shards_without_locks_is_given_back),
         cmocka_unit_test(rule_12_11_wrong_concurrencies_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,6 +399,89 @@ static void rule_12_13_saves_and_restores_without_locks(void **state)
 }
 
 /* A mirrored strategy has no versions, and its checkpoint has none. */
+/* Adds 1 in place to an element of each shard that only this worker writes. */
+static ditto_status count_in_place(ditto_replica *self, void *user)
+{
+    struct model *m = user;
+    void *elements;
+    DITTO_TRY(ditto_component(self, m->table, &elements));
+    for (size_t s = 0; s < m->shards; s++) {
+        ditto_shard_info shard = DITTO_SHARD_INFO_INIT;
+        DITTO_TRY(ditto_variable_shard(m->table, s, &shard));
+        _Atomic double *own = (_Atomic double *)elements + shard.first_row * WIDTH + ditto_worker(self);
+        atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + 1, memory_order_relaxed);
+    }
+    atomic_fetch_add(&m->pushes, 1);
+    return DITTO_OK;
+}
+
+static void count_times(struct model *m, uint32_t times)
+{
+    for (uint32_t i = 0; i < times; i++)
+        assert_ok(ditto_coordinator_schedule(m->coordinator, "count_in_place", NULL, NULL, NULL));
+}
+
+/* Checks that each shard has all functions that its version counts, and at most `more` others. */
+static void check_sums(const struct model *m, const double *value, const uint64_t *version, double more)
+{
+    for (size_t s = 0; s < m->shards; s++) {
+        const double *row = value + shard_of(m->table, s).first_row * WIDTH;
+        double sum = row[0] + row[1] + row[2];
+        assert_true(sum >= (double)version[s] && sum <= (double)version[s] + more);
+    }
+}
+
+static void rule_12_13_changes_in_place_are_saved_and_restored(void **state)
+{
+    char path[SCRATCH_NAME];
+    scratch_name(path, "parameters");
+    close(mkstemp(path));
+    for (size_t shards = 1; shards <= SHARDS; shards += SHARDS - 1) {
+        struct model m;
+        double value[COUNT];
+        uint64_t version[SHARDS];
+        ditto_checkpoint *file;
+        uint32_t times = (uint32_t)test_trials(3000);
+        make_servers(&m, 3, 1);
+        concurrency = DITTO_CONCURRENCY_HOGWILD;
+        make_table(&m, shards);
+        concurrency = DITTO_CONCURRENCY_DEFAULT;
+        assert_ok(ditto_coordinator_create(m.strategy, NULL, &m.coordinator));
+        assert_ok(ditto_function_register("count_in_place", count_in_place, &m));
+        count_times(&m, times);
+        for (bool done = false; !done;) {
+            done = atomic_load(&m.pushes) == times;
+            if (done)
+                assert_ok(ditto_coordinator_join(m.coordinator));
+            assert_ok(ditto_checkpoint_save(m.strategy, path, NULL));
+            assert_ok(ditto_checkpoint_open(NULL, path, &file));
+            assert_ok(ditto_checkpoint_read(file, "layer/table", value, sizeof value));
+            assert_ok(
+                ditto_checkpoint_read(file, "ditto_versions/layer/table", version, shards * sizeof *version));
+            assert_ok(ditto_checkpoint_close(file));
+            check_sums(&m, value, version, done ? 0 : times);
+        }
+        /* A restore beside functions sets the version, to which theirs are added, and may lose changes. */
+        count_times(&m, times);
+        assert_ok(ditto_checkpoint_restore(m.strategy, path, NULL, NULL));
+        assert_ok(ditto_coordinator_join(m.coordinator));
+        for (size_t s = 0; s < shards; s++)
+            assert_in_range(shard_of(m.table, s).version, times, 2 * times);
+        assert_ok(ditto_checkpoint_restore(m.strategy, path, NULL, NULL));
+        count_times(&m, 5);
+        assert_ok(ditto_coordinator_join(m.coordinator));
+        assert_ok(ditto_variable_read(m.table, value, sizeof value));
+        for (size_t s = 0; s < shards; s++) {
+            version[s] = shard_of(m.table, s).version;
+            assert_int_equal(version[s], times + 5);
+        }
+        check_sums(&m, value, version, 0);
+        assert_ok(ditto_function_unregister("count_in_place"));
+        destroy_model(&m);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
 {
     char path[SCRATCH_NAME];
@@ -511,6 +594,7 @@ int main(void)
         cmocka_unit_test(rule_12_13_a_checkpoint_fits_other_workers_and_shards),
         cmocka_unit_test(rule_12_13_a_restore_while_workers_push),
         cmocka_unit_test(rule_12_13_saves_and_restores_without_locks),
+        cmocka_unit_test(rule_12_13_changes_in_place_are_saved_and_restored),
         cmocka_unit_test(rule_12_13_checkpoints_of_mirrored_variables),
         cmocka_unit_test(rule_12_13_the_folder_of_versions_is_not_for_data),
         cmocka_unit_test(rule_12_13_a_save_beside_a_rule_that_hangs),

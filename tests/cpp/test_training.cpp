@@ -455,6 +455,16 @@ static void workers(std::uint32_t n)
         std::vector<double> two(2);
         self.pull<double>(weights, two);
     };
+    ditto_variable_options hogwild = DITTO_VARIABLE_OPTIONS_INIT;
+    hogwild.concurrency = DITTO_CONCURRENCY_HOGWILD;
+    auto table = strategy.create_variable(std::vector<double>{ 1, 2, 3, 4 }, { 2, 2 }, &hogwild);
+    auto in_place = [&](ditto::replica self) {
+        auto elements = self.component(table);
+        elements[3] += 0.5;
+        CHECK(elements.size() == 4 && self.read(table).data() == elements.data());
+        CHECK(has(thrown<ditto::error>([&] { self.component(weights); }), "HOGWILD"));
+    };
+    ditto::function_name in_place_name("in_place", in_place);
     ditto::function_name names[] = {
         { "step", step }, { "sum", sum }, { "fault", fault }, { "misfit", misfit }, { "negate", negate }
     };
@@ -476,6 +486,9 @@ static void workers(std::uint32_t n)
         coordinator.schedule("negate", 1.0);
         CHECK(coordinator.call("negate", 2.5).number() == -2.5);
         share_rows(coordinator);
+        for (int i = 0; i < 3; i++)
+            CHECK(coordinator.call("in_place").fetch().get() == nullptr);
+        CHECK(table.read() == (std::vector<double>{ 1, 2, 3, 5.5 }));
         coordinator.schedule("fault");
         CHECK(has(thrown<ditto::error>([&] { coordinator.join(); }), "no such row"));
         coordinator.schedule("misfit");

@@ -768,6 +768,14 @@ class Workers(unittest.TestCase):
                                                       self.lookup(free, [1, 3], lock=False).sum(),
                                                       self.lookup(free, [2], lock=True).sum()))
             self.assertEqual(read.fetch(), (8, 4, 2))
+
+            def in_place(replica: ditto.Replica) -> bool:
+                rows, read = replica.component(table), replica.read(table)
+                rows[replica.worker] += 0.5
+                return not read.flags.writeable and bool((read == rows).all())
+            for _ in range(10):
+                self.assertTrue(coordinator.schedule(in_place).fetch())
+            self.assertEqual(table.read().sum(), 20 + 10)
             with self.assertRaisesRegex(ditto.Error, "HOGWILD"):
                 strategy.optimizer([table], "adam")
             locked = strategy.variable(numpy.ones((4, 2)))

@@ -80,16 +80,32 @@ ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t byt
     return request.status;
 }
 
-ditto_status dti_node_alloc(struct dti_replica *r, uint32_t node, size_t bytes, size_t alignment, void **out)
+static ditto_status arena_on(struct dti_replica *r, uint32_t node, struct dti_arena **out)
 {
+    *out = r->arena;
     if (node == r->pu.memory_node)
-        return dti_arena_alloc(r->arena, bytes, alignment, out);
+        return DITTO_OK;
     struct dti_remote_memory *where = find(r, node);
     if (where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
     if (where->arena == NULL)
         DTI_TRY(dti_arena_create(node, DTI_NO_PU, dti_team_options(r->team)->strict_memory, &where->arena));
-    return dti_arena_alloc(where->arena, bytes, alignment, out);
+    *out = where->arena;
+    return DITTO_OK;
+}
+
+ditto_status dti_node_alloc(struct dti_replica *r, uint32_t node, size_t bytes, size_t alignment, void **out)
+{
+    struct dti_arena *arena;
+    DTI_TRY(arena_on(r, node, &arena));
+    return dti_arena_alloc(arena, bytes, alignment, out);
+}
+
+ditto_status dti_node_bind(struct dti_replica *r, uint32_t node, void *memory, size_t bytes)
+{
+    struct dti_arena *arena;
+    DTI_TRY(arena_on(r, node, &arena));
+    return dti_arena_bind(arena, memory, bytes);
 }
 
 static struct dti_arena *arena_of(const struct dti_replica *r, const void *memory)

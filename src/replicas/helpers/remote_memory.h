@@ -25,6 +25,11 @@ ditto_status dti_device_alloc(struct dti_replica *replica, uint32_t device, size
 ditto_status dti_node_alloc(struct dti_replica *replica, uint32_t node, size_t bytes, size_t alignment,
                             void **out);
 
+/* Places the pages of [memory, memory + bytes) on a node. They belong to a mapping of the caller's, and have
+ * not been touched. A page that begins before `memory` is left as it is. If only first touch places pages,
+ * nothing is done. The errors are DITTO_ERR_NO_MEMORY and DITTO_ERR_SYSTEM, as above. */
+ditto_status dti_node_bind(struct dti_replica *replica, uint32_t node, void *memory, size_t bytes);
+
 /* Frees memory that the replica allocated on any node. `memory` may be NULL. */
 void dti_replica_free(struct dti_replica *replica, void *memory);
 

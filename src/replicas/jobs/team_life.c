@@ -214,6 +214,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->pus = placement->blocks[i].count;
         r->crew = NULL;
         r->remote_memory = NULL;
+        r->in_place = NULL;
         r->sync = NULL;
         r->tracer = r->traced = NULL;
         dti_mask_clear(&r->mask);

@@ -348,6 +348,16 @@ ditto_status dti_arena_alloc(struct dti_arena *a, size_t bytes, size_t alignment
     return DITTO_OK;
 }
 
+ditto_status dti_arena_bind(struct dti_arena *a, void *memory, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)memory + bytes;
+    uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
+    if (first >= end || is_first_touch(a) || bind_range(a, (void *)first, end - first) || !a->strict)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_SYSTEM, "strict memory on NUMA node %u: the kernel refuses mbind of %zu bytes",
+                    a->node_os, bytes);
+}
+
 void dti_arena_free(struct dti_arena *a, void *memory)
 {
     if (memory != NULL)

@@ -23,6 +23,11 @@ ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, 
  * there is usually no lock. The only error is DITTO_ERR_NO_MEMORY. */
 ditto_status dti_arena_alloc(struct dti_arena *arena, size_t bytes, size_t alignment, void **out);
 
+/* Ties the pages of [memory, memory + bytes), which belong to a mapping of the caller's, to the node of the
+ * arena, except a page that begins before `memory`. Does nothing if only first touch places pages. The only
+ * error is DITTO_ERR_SYSTEM, if the arena is strict and the kernel refuses mbind. */
+ditto_status dti_arena_bind(struct dti_arena *arena, void *memory, size_t bytes);
+
 /* `memory` may be NULL. */
 void dti_arena_free(struct dti_arena *arena, void *memory);
 

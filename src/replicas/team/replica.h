@@ -79,6 +79,10 @@ struct dti_replica {
     int32_t tid;
     pthread_t thread;
 
+    /* The parameters that the present function may change in place, a list of src/vars. Used by the replica's
+     * own thread, and by the thread of its worker between functions. */
+    struct ditto_variable *in_place;
+
     /* The PUs on which the leader may run: the first PU of the replica, or all its PUs when helpers are
      * off. */
     struct dti_mask mask;

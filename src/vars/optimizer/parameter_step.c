@@ -113,7 +113,7 @@ static ditto_status take_number(ditto_optimizer *o, const ditto_apply_options *o
         if (++o->gathered >= o->options.accumulate) {
             o->gathered = 0;
             *steps = *number;
-            dti_shard_updated(o->iterations, 0);
+            dti_shard_updated(o->iterations, 0, NULL);
         }
     }
     dti_shard_unlock(o->iterations, 0);
@@ -206,7 +206,8 @@ static bool gather(const struct dti_applying *a, size_t item, const char *gradie
 /* Updates the items first, first + every, first + 2 * every, and so on. If the lock of a shard cannot be
  * taken, the items of all others are updated nevertheless, and that shard lacks the gradient, but counts the
  * call. */
-static ditto_status update_items(const struct dti_applying *a, double factor, uint32_t first, uint32_t every)
+static ditto_status update_items(const struct dti_replica *self, const struct dti_applying *a, double factor,
+                                 uint32_t first, uint32_t every)
 {
     const ditto_optimizer *o = a->optimizer;
     ditto_status updated = DITTO_OK;
@@ -228,7 +229,7 @@ static ditto_status update_items(const struct dti_applying *a, double factor, ui
         else
             update_item(a, item, gradient, factor);
         if (is_updated)
-            dti_shard_updated(v, i->piece);
+            dti_shard_updated(v, i->piece, self);
         dti_shard_unlock(v, i->piece);
     }
     return updated;
@@ -248,7 +249,7 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
         DTI_TRY(take_number(o, options, &number));
     if (number != 0 && o->options.accumulate > 1) {
         applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-        DTI_TRY(update_items(&applying, factor, 0, 1));
+        DTI_TRY(update_items(self, &applying, factor, 0, 1));
     }
     struct dti_shared_result shared = {
         .name = "ditto_apply", .object = o->name, .dst = &number, .count = 1, .dtype = DITTO_I64
@@ -262,7 +263,7 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
     if (number == 0 || o->options.accumulate > 1)
         return DITTO_OK;
     applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-    DTI_TRY(update_items(&applying, factor, self->index, self->num_replicas));
+    DTI_TRY(update_items(self, &applying, factor, self->index, self->num_replicas));
     if (self->num_replicas == 1)
         return DITTO_OK;
     /* The caller of ditto_apply may rely on all updates of its worker. */

@@ -1,9 +1,12 @@
 /* src/vars/parameters/parameter.c - reads and writes parameters, shard by shard; see parameter.h. */
 #include "vars/parameters/parameter.h"
+#include "replicas/team/servers.h"
+#include "replicas/team/stopping.h"
 #include "replicas/team/turn.h"
 #include "vars/parameters/parameter_values.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 ditto_status dti_parameter_make_shards(ditto_variable *v)
 {
@@ -14,6 +17,19 @@ ditto_status dti_parameter_make_shards(ditto_variable *v)
     for (uint32_t i = 0; i < v->pieces; i++)
         v->shard[i] = (struct dti_parameter_shard){ .version = 0 };
     v->access_bytes = dti_shard_access_bytes(v);
+    v->shard_rows = v->spec.rank > 0 ? v->spec.shape[0] / v->pieces : 1;
+    v->large_shards = v->spec.rank > 0 ? v->spec.shape[0] % v->pieces : 0;
+    if (v->concurrency != DITTO_CONCURRENCY_HOGWILD)
+        return DITTO_OK;
+    v->num_writers = dti_vars_storage(v->team)->num_writers + 1; /* the last is the thread with the turn */
+    size_t one = sizeof *v->counts + v->pieces * sizeof v->counts->shard[0];
+    v->counts_bytes = (one + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR;
+    v->counts = aligned_alloc(DTI_CACHE_LINE_PAIR, v->num_writers * v->counts_bytes);
+    if (v->counts == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                        "no memory for the counts of \"%s\", which has %u shards and %u writers", v->name,
+                        v->pieces, v->num_writers);
+    memset(v->counts, 0, v->num_writers * v->counts_bytes);
     return DITTO_OK;
 }
 
@@ -22,6 +38,43 @@ void dti_parameter_free_shards(ditto_variable *v)
     if (!v->borrows_shards)
         free(v->shard);
     v->shard = NULL;
+    free(v->counts);
+    v->counts = NULL;
+}
+
+struct dti_shard_counts *dti_shard_counts_of(const ditto_variable *v, const struct dti_replica *writer)
+{
+    return dti_shard_counts_at(v, writer != NULL ? dti_team_first_stream(writer->team) + writer->index
+                                                 : v->num_writers - 1);
+}
+
+/* -- in place -- */
+
+char *dti_parameter_in_place(struct dti_replica *self, ditto_variable *v)
+{
+    struct dti_shard_counts *counts = dti_shard_counts_of(v, self);
+    if (!counts->is_in_place) {
+        counts->is_in_place = true;
+        counts->next_in_place = self->in_place;
+        self->in_place = v;
+    }
+    return dti_shard_elements(v, 0);
+}
+
+/* A replica of a poisoned worker has not returned, and may still use its list. */
+void dti_parameters_end_function(const struct dti_team *worker)
+{
+    for (uint32_t i = 0; i < dti_team_num_replicas(worker) && !dti_team_is_poisoned(worker); i++) {
+        struct dti_replica *r = dti_team_replica(worker, i);
+        while (r->in_place != NULL) {
+            const ditto_variable *v = r->in_place;
+            struct dti_shard_counts *counts = dti_shard_counts_of(v, r);
+            r->in_place = counts->next_in_place;
+            counts->is_in_place = false;
+            for (uint32_t piece = 0; piece < v->pieces; piece++)
+                dti_shard_updated(v, piece, r);
+        }
+    }
 }
 
 ditto_status dti_shard_fail_locked(const ditto_variable *v, uint32_t piece)
@@ -57,11 +110,12 @@ ditto_status dti_shard_read(const ditto_variable *v, uint32_t piece, void *dst,
     return DITTO_OK;
 }
 
-ditto_status dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule, const void *value)
+static ditto_status write_shard(const ditto_variable *v, const struct dti_replica *writer, uint32_t piece,
+                                enum dti_rule rule, const void *value)
 {
     DTI_TRY(dti_shard_lock(v, piece));
     dti_shard_apply(v, rule, dti_shard_elements(v, piece), value, v->piece[piece].count);
-    dti_shard_updated(v, piece);
+    dti_shard_updated(v, piece, writer);
     dti_shard_unlock(v, piece);
     return DITTO_OK;
 }
@@ -83,12 +137,14 @@ uint64_t dti_parameter_sum_of_versions(const ditto_variable *v)
     return sum;
 }
 
-ditto_status dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value)
+/* Changes the elements of a parameter by the rule, one shard after the other. */
+static ditto_status write_all(const ditto_variable *v, const struct dti_replica *writer, enum dti_rule rule,
+                              const void *value)
 {
     ditto_status status = DITTO_OK;
     struct dti_fenv saved = dti_fenv_enter();
     for (uint32_t i = 0; i < v->pieces && status == DITTO_OK; i++)
-        status = dti_shard_write(v, i, rule, dti_shard_in(v, i, value));
+        status = write_shard(v, writer, i, rule, dti_shard_in(v, i, value));
     dti_fenv_leave(saved);
     return status;
 }
@@ -108,8 +164,7 @@ ditto_status dti_parameter_fill(ditto_variable *v, const void *value, const uint
 static ditto_status write_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
                                      const void *value)
 {
-    (void)self;
-    return dti_parameter_write(v, rule, value);
+    return write_all(v, self, rule, value);
 }
 
 static ditto_status read_cross(ditto_variable *v, void *dst)
@@ -125,7 +180,7 @@ static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const voi
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = dti_parameter_write(v, rule, value);
+    ditto_status status = write_all(v, NULL, rule, value);
     dti_cross_leave(v->team, &frame);
     return status;
 }

@@ -5,14 +5,22 @@
  * writes elements of a shard has its lock, so that the elements it reads belong to one version, and no update
  * is lost or applied in part. Of a variable with DITTO_CONCURRENCY_HOGWILD the same calls take no lock, and
  * of one with FREE_READS some reads take none. Such calls, and those that they may meet, access the elements
- * by relaxed atomic accesses (shared_elements.c). A thread has at most one of these locks at a time, and
- * inside it calls nothing that waits, except the function of an optimizer's own rule. Therefore locks cannot
- * wait for each other in a circle. Such a function may never return, so waiting for a lock has a limit.
- * Optimizers' slots of a parameter have the same pieces, and are guarded by the locks of the parameter.
+ * by relaxed atomic accesses (shared_elements.c). The shards of these variables are contiguous, so calls
+ * without locks find a row without its shard, and functions may access all rows by one address (in_place). A
+ * thread has at most one of these locks at a time, and inside it calls nothing that waits, except the
+ * function of an optimizer's own rule. Therefore locks cannot wait for each other in a circle. Such a
+ * function may never return, so waiting for a lock has a limit. Optimizers' slots of a parameter have the
+ * same pieces, and are guarded by the locks of the parameter.
+ *
+ * The version of a shard is the number of its updates. With a lock, the holder counts it. Without locks, each
+ * writer counts its own updates, so that writers share no cache line, and a thread that reads the version
+ * adds them up. A restore sets a number to which the counts are added.
  *
  * Edges       V0 -> V1  An update of a shard writes its elements, and then counts the version (V0). A thread
  *             that reads the version (V1) and then the elements, with or without the lock, sees these or
- *             later ones.
+ *             later ones. It reads the number of the last restore first, and then the counts. If it sees that
+ *             number, it sees counts that are no smaller than those that the restore has subtracted, so the
+ *             version is at least the restored one.
  * Model       tests/model/parameters.pml */
 #ifndef DTI_PARAMETER_H
 #define DTI_PARAMETER_H
@@ -26,8 +34,24 @@
 struct dti_parameter_shard {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_lock lock;
 
-    /* The number of updates. It is written under the lock, and may be read without it. */
+    /* The number of updates. It is written under the lock, and may be read without it. Of a HOGWILD
+     * parameter: what is added to the counts, modulo 2^64. Only a restore writes it, which has the turn. */
     _Atomic uint64_t version;
+};
+
+/* What a writer of a HOGWILD parameter has counted. The writers are the replicas of all workers, and the
+ * thread that has the turn. Only the writer's thread writes it, and for a replica the thread of its worker
+ * after the end of the function. */
+struct dti_shard_counts {
+    /* The list of dti_replica.in_place. Only if is_in_place is true. */
+    alignas(DTI_CACHE_LINE_PAIR) ditto_variable *next_in_place;
+    bool is_in_place;
+
+    uint64_t calls; /* that write rows */
+    struct {
+        _Atomic uint64_t updates;
+        uint64_t last_call; /* the last of `calls` that has counted an update here */
+    } shard[];              /* [pieces] */
 };
 
 /* Allocates the shards of a variable whose pieces are known. Returns DITTO_ERR_NO_MEMORY. */
@@ -54,31 +78,57 @@ static inline void dti_shard_unlock(const ditto_variable *v, uint32_t piece)
         dti_lock_release(&v->shard[piece].lock);
 }
 
+/* Returns what entry `writer` of a HOGWILD parameter's counts has. */
+static inline struct dti_shard_counts *dti_shard_counts_at(const ditto_variable *v, uint32_t writer)
+{
+    return (struct dti_shard_counts *)(void *)((char *)v->counts + writer * v->counts_bytes);
+}
+
+/* Returns the counts of a replica of a worker, or of the thread that has the turn if `writer` is NULL. */
+struct dti_shard_counts *dti_shard_counts_of(const ditto_variable *v, const struct dti_replica *writer);
+
+/* Returns the updates that all writers of a HOGWILD parameter have counted. */
+static inline uint64_t dti_shard_counted(const ditto_variable *v, uint32_t piece)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < v->num_writers; i++)
+        /* acquire: V1, pairs with the release in dti_shard_count. */
+        sum += atomic_load_explicit(&dti_shard_counts_at(v, i)->shard[piece].updates, memory_order_acquire);
+    return sum;
+}
+
 static inline uint64_t dti_shard_version(const ditto_variable *v, uint32_t piece)
 {
-    /* acquire: V1, pairs with the release in dti_shard_updated. A thread that sees a version and then reads,
-     * with or without the lock, sees the elements of this version or later ones. */
-    return atomic_load_explicit(&v->shard[piece].version, memory_order_acquire);
+    /* acquire: V1, pairs with the releases in dti_shard_count and dti_shard_set_version. A thread that sees a
+     * version and then reads, with or without the lock, sees the elements of this version or later ones. */
+    uint64_t version = atomic_load_explicit(&v->shard[piece].version, memory_order_acquire);
+    return v->counts != NULL ? version + dti_shard_counted(v, piece) : version;
 }
 
-/* Counts an update of a shard. The caller has its lock, or the variable is HOGWILD. */
-static inline void dti_shard_updated(const ditto_variable *v, uint32_t piece)
+static inline void dti_shard_count(_Atomic uint64_t *updates)
 {
-    _Atomic uint64_t *version = &v->shard[piece].version;
-    /* release: V0, pairs with the acquire in dti_shard_version. Without a lock, the additions of all writers
-     * form one release sequence, so a thread that sees a version sees what all of its updates wrote. With a
-     * lock, the lock orders the writers, and the load is relaxed. */
-    if (v->concurrency == DITTO_CONCURRENCY_HOGWILD)
-        atomic_fetch_add_explicit(version, 1, memory_order_release);
-    else
-        atomic_store_explicit(version, atomic_load_explicit(version, memory_order_relaxed) + 1,
-                              memory_order_release);
+    /* release: V0, pairs with the acquire of a thread that reads the version. The load is relaxed, because
+     * the number has one writer at a time, which the lock or the turn orders. */
+    atomic_store_explicit(updates, atomic_load_explicit(updates, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
-/* Sets the version of a shard. The caller has its lock. */
+/* Counts an update of a shard. The caller has its lock, or the variable is HOGWILD. `writer` is the replica,
+ * or NULL in a cross call. */
+static inline void dti_shard_updated(const ditto_variable *v, uint32_t piece,
+                                     const struct dti_replica *writer)
+{
+    dti_shard_count(v->counts != NULL ? &dti_shard_counts_of(v, writer)->shard[piece].updates
+                                      : &v->shard[piece].version);
+}
+
+/* Sets the version of a shard. The caller is in a cross call, and has the lock. Updates that are counted
+ * meanwhile come in addition. */
 static inline void dti_shard_set_version(const ditto_variable *v, uint32_t piece, uint64_t version)
 {
-    /* release: as in dti_shard_updated. */
+    if (v->counts != NULL)
+        version -= dti_shard_counted(v, piece);
+    /* release: as in dti_shard_count. It also publishes which counts this thread has seen. */
     atomic_store_explicit(&v->shard[piece].version, version, memory_order_release);
 }
 
@@ -150,10 +200,6 @@ static inline char *dti_shard_in(const ditto_variable *v, uint32_t piece, const 
 DITTO_NODISCARD ditto_status dti_shard_read(const ditto_variable *v, uint32_t piece, void *dst,
                                             const struct dti_reading *reading);
 
-/* Changes its elements by the rule. */
-DITTO_NODISCARD ditto_status dti_shard_write(const ditto_variable *v, uint32_t piece, enum dti_rule rule,
-                                             const void *value);
-
 /* -- all shards. Any thread that holds the variable -- */
 
 /* Copies the elements of a parameter to dst, shard by shard, each between two updates if the reading is not
@@ -164,9 +210,9 @@ DITTO_NODISCARD ditto_status dti_parameter_read(const ditto_variable *v, void *d
 /* Adds up the versions of all shards. */
 uint64_t dti_parameter_sum_of_versions(const ditto_variable *v);
 
-/* Changes the elements of a parameter by the rule, one shard after the other. */
-DITTO_NODISCARD ditto_status dti_parameter_write(const ditto_variable *v, enum dti_rule rule,
-                                                 const void *value);
+/* Lets the present function of the replica change the elements of a HOGWILD parameter at this address. When
+ * the function has ended, this counts as an update of each shard (dti_parameters_end_function). */
+char *dti_parameter_in_place(struct dti_replica *self, ditto_variable *v);
 
 /* Copies a restored value to a parameter, or to a slot of one. Workers may use it meanwhile. A parameter gets
  * the versions, as dti_restored_version says, or counts an update if there are none. A slot changes no
@@ -178,8 +224,10 @@ DITTO_NODISCARD ditto_status dti_parameter_fill(ditto_variable *v, const void *v
  * changes meanwhile cannot lead outside of the parameter. Return NO_MEMORY and TIMED_OUT. Any thread that
  * holds the variable. -- */
 
-/* Changes rows by the rule, in the order of the slices, one shard after the other. */
-ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
+/* Changes rows by the rule, in the order of the slices, with locks one shard after the other. `writer` is the
+ * replica, or NULL in a cross call. */
+ditto_status dti_parameter_scatter(const ditto_variable *v, const struct dti_replica *writer,
+                                   enum dti_rule rule, const ditto_slices *slices);
 /* Copies row indices[k] to rows[k], one shard after the other. Versions of shards without rows stay. */
 ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
                                   const struct dti_reading *reading);

@@ -71,7 +71,7 @@ static ditto_status restore_shard(const struct shard_group *g, uint32_t piece)
         dti_shard_set_version(g->v, piece,
                               dti_restored_version(g->versions, g->num_versions, g->v->pieces, piece));
     else if (g->restored == VERSIONS_COUNT)
-        dti_shard_updated(g->v, piece);
+        dti_shard_updated(g->v, piece, NULL);
     dti_shard_unlock(g->v, piece);
     return DITTO_OK;
 }

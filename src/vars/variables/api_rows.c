@@ -38,7 +38,7 @@ static ditto_status check_slices(const ditto_variable *v, const ditto_slices *s)
     if (s->dtype != v->spec.dtype)
         return DTI_FAIL(DITTO_ERR_INVALID, "slices of %s for \"%s\", which is of %s",
                         ditto_dtype_name(s->dtype), v->name, ditto_dtype_name(v->spec.dtype));
-    size_t expected_count = v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : s->row_count;
+    size_t expected_count = v->spec.shape[0] != 0 ? v->row_count : s->row_count;
     if (s->row_count != expected_count)
         return DTI_FAIL(DITTO_ERR_SHAPE, "slices with rows of %zu elements for \"%s\", whose rows have %zu",
                         s->row_count, v->name, expected_count);
@@ -151,7 +151,7 @@ ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, si
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "rows of \"%s\", which is sync-on-read: read it as a whole, which aggregates",
                         v->name);
-    size_t row_bytes = v->spec.shape[0] != 0 ? v->bytes / v->spec.shape[0] : 0;
+    size_t row_bytes = v->row_count * ditto_dtype_bytes(v->spec.dtype);
     if (!dti_multiply(count, row_bytes, &needed) || needed != bytes)
         return DTI_FAIL(DITTO_ERR_SHAPE, "%zu rows of \"%s\" have %zu bytes each, but `rows` has %zu in all",
                         count, v->name, row_bytes, bytes);

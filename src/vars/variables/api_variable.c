@@ -321,7 +321,7 @@ static ditto_status check_strategy(const struct dti_replica *r, const ditto_vari
             DITTO_ERR_CONTEXT,
             "\"%s\" is a parameter, which other workers change at any time: copy its elements with "
             "ditto_pull or ditto_lookup, and change them with ditto_apply, ditto_assign or "
-            "ditto_scatter",
+            "ditto_scatter, or create it with DITTO_CONCURRENCY_HOGWILD or FREE_READS to read it in place",
             v->name);
     if (dti_team_strategy(v->team) != dti_team_strategy(r->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
@@ -337,14 +337,26 @@ ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_vari
     return check_strategy(r, v);
 }
 
+/* Says whether the variable is a parameter of the replica's worker. No gate is entered, because no parameter
+ * is destroyed while a function of a worker is executed (dti_team_check_unused), and because all workers
+ * would write to the gate in each call.
+ *
+ * relaxed: see the comment on `team` in struct dti_dependent. The strategy cannot end meanwhile. */
+static bool is_own_parameter(const struct dti_replica *r, const ditto_variable *v)
+{
+    const struct dti_team *servers = dti_team_servers(r->team);
+    return servers != NULL && v != NULL &&
+           atomic_load_explicit(&v->dependent.team, memory_order_relaxed) == servers;
+}
+
 ditto_status dti_variable_use(struct dti_replica *r, const ditto_variable *v, struct dti_variable_use *use)
 {
     use->has_frame = false;
+    if (is_own_parameter(r, v))
+        return dti_replica_is_forked(r) ? dti_fail_forked() : DITTO_OK;
     DTI_TRY(dti_variable_hold(v, &use->gate));
     if (v->team == r->team) /* in a run of the variable's strategy, which has the turn */
         return v->users != 0 ? dti_step_check_variable(r, v) : DITTO_OK;
-    if (dti_team_servers(r->team) == v->team) /* a parameter: its gate is held, and its shards have locks */
-        return dti_replica_is_forked(r) ? dti_fail_forked() : DITTO_OK;
     DTI_TRY(check_strategy(r, v));
     /* This is a thread's replica of the default strategy. Without a gate it has the turn already, because it
      * is in a function of the user that another of these calls executes. */
@@ -371,6 +383,13 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
     DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
+    if (is_own_parameter(r, variable) && variable->concurrency != DITTO_CONCURRENCY_LOCKED) {
+        if (dti_replica_is_forked(r))
+            return dti_fail_forked();
+        DTI_TRY(dti_not_null(data, "data"));
+        *data = dti_shard_elements(variable, 0);
+        return DITTO_OK;
+    }
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_variable_check_whole(variable, "to read"));
@@ -385,14 +404,20 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
+    if (variable->concurrency == DITTO_CONCURRENCY_HOGWILD) {
+        *data = dti_parameter_in_place(r, variable);
+        return DITTO_OK;
+    }
+    if (variable->shard != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is a parameter that is changed under locks: use ditto_scatter, ditto_assign "
+                        "or ditto_apply, or create it with DITTO_CONCURRENCY_HOGWILD to change it in place",
+                        variable->name);
     if (variable->mirrored)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%s\" is %s: its components cannot be changed one by one: use ditto_assign or a "
                         "similar function",
-                        variable->name,
-                        variable->shard != NULL ? "a parameter"
-                        : variable->central     ? "in central storage"
-                                                : "mirrored");
+                        variable->name, variable->central ? "in central storage" : "mirrored");
     dti_changed(variable, r->index);
     *data = dti_variable_component(variable, r->index);
     return DITTO_OK;

@@ -7,6 +7,7 @@
 #include "sync/hosts/cross.h"
 #include "vars/vars.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -98,7 +99,7 @@ static uint32_t node_number(const struct dti_team *team, uint32_t k)
 /* Plans one copy of each shard. dti_copies_assign_nodes assigns the nodes later. */
 static ditto_status plan_shards(ditto_variable *v, size_t shards)
 {
-    size_t row_count = v->count / v->spec.shape[0];
+    size_t row_count = v->row_count;
     DTI_TRY(allocate_arrays(v, shards, shards));
     v->own_copies = false; /* each shard exists once */
     v->pieces = (uint32_t)shards;
@@ -171,6 +172,20 @@ uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element)
 
 /* -- Memory -- */
 
+static void advise_huge_pages(void *data, size_t bytes)
+{
+    if (bytes >= DTI_HUGE_PAGE_BYTES) /* a hint, which must be given before the first touch */
+        (void)madvise(data, bytes / DTI_HUGE_PAGE_BYTES * DTI_HUGE_PAGE_BYTES, MADV_HUGEPAGE);
+}
+
+static void fill(void *data, const void *value, size_t bytes)
+{
+    if (value != NULL && bytes != 0)
+        memcpy(data, value, bytes);
+    else
+        memset(data, 0, bytes);
+}
+
 /* Allocates a copy on the node and fills it with `value`, or with zeros if value is NULL. It runs on the
  * owner's thread, so that pages that are placed by their first touch lie on the owner's node. */
 static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes, const void *value,
@@ -179,12 +194,48 @@ static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes
     void *data;
     DTI_TRY(dti_node_alloc(r, node, bytes,
                            bytes >= DTI_HUGE_PAGE_BYTES ? DTI_HUGE_PAGE_BYTES : DTI_CACHE_LINE, &data));
-    if (bytes >= DTI_HUGE_PAGE_BYTES) /* a hint, which must be given before the first touch */
-        (void)madvise(data, bytes / DTI_HUGE_PAGE_BYTES * DTI_HUGE_PAGE_BYTES, MADV_HUGEPAGE);
-    if (value != NULL && bytes != 0)
-        memcpy(data, value, bytes);
-    else
-        memset(data, 0, bytes);
+    advise_huge_pages(data, bytes);
+    fill(data, value, bytes);
+    *out = data;
+    return DITTO_OK;
+}
+
+/* Maps the memory of all shards of a parameter that is accessed without locks. Functions reach all rows by
+ * one address then, and calls without locks find a row without its shard. */
+static ditto_status map_block(ditto_variable *v)
+{
+    size_t bytes = v->bytes + DTI_HUGE_PAGE_BYTES;
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                       0);
+    if (block == MAP_FAILED)
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, errno,
+                              "%zu bytes for the shards of \"%s\": the system refused to map memory; look at "
+                              "RLIMIT_AS (ulimit -v), vm.max_map_count and vm.overcommit_memory",
+                              bytes, v->name);
+    v->block = block;
+    v->block_bytes = bytes;
+    v->block_elements = (char *)(((uintptr_t)block + DTI_HUGE_PAGE_BYTES - 1) / DTI_HUGE_PAGE_BYTES *
+                                 DTI_HUGE_PAGE_BYTES);
+    advise_huge_pages(v->block_elements, v->bytes);
+    return DITTO_OK;
+}
+
+static void unmap_block(ditto_variable *v)
+{
+    if (v->block != NULL)
+        munmap(v->block, v->block_bytes);
+    v->block = NULL;
+}
+
+/* Places a shard in the block. A page that two shards share is on the node of either of them. It runs on the
+ * owner's thread, as make_copy does. */
+static ditto_status place_in_block(struct dti_replica *r, const ditto_variable *v, uint32_t piece,
+                                   uint32_t node, const void *value, void **out)
+{
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), bytes = v->piece[piece].count * element_bytes;
+    char *data = v->block_elements + v->piece[piece].first * element_bytes;
+    DTI_TRY(dti_node_bind(r, node, data, bytes));
+    fill(data, value, bytes);
     *out = data;
     return DITTO_OK;
 }
@@ -208,7 +259,9 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
                 continue;
             uint32_t node = v->copy_node[index] != DTI_OWN_NODE ? v->copy_node[index] : r->pu.memory_node;
             const char *value = p->value != NULL ? p->value + v->piece[i].first * element_bytes : NULL;
-            DTI_TRY(make_copy(r, node, v->piece[i].count * element_bytes, value, &v->copy[index].data));
+            void **data = &v->copy[index].data;
+            DTI_TRY(v->block != NULL ? place_in_block(r, v, i, node, value, data)
+                                     : make_copy(r, node, v->piece[i].count * element_bytes, value, data));
         }
     return DITTO_OK;
 }
@@ -216,6 +269,8 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
 ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 {
     struct placing placing = { v, value };
+    if (v->pieces > 1 && v->concurrency != DITTO_CONCURRENCY_LOCKED)
+        DTI_TRY(map_block(v));
     ditto_status status = dti_team_run(v->team, allocate_own, &placing, false);
     dti_team_renew(v->team); /* the job has no collectives, so dti_sync_run_ended is not needed */
     if (status != DITTO_OK)
@@ -226,9 +281,11 @@ ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 void dti_copies_free(ditto_variable *v)
 {
     for (uint32_t c = 0; c < v->copies; c++) {
-        dti_replica_free_remote(dti_team_replica(v->team, v->copy[c].owner), v->copy[c].data);
+        if (v->block == NULL)
+            dti_replica_free_remote(dti_team_replica(v->team, v->copy[c].owner), v->copy[c].data);
         v->copy[c].data = NULL;
     }
+    unmap_block(v);
 }
 
 /* -- Splits -- */
@@ -348,6 +405,7 @@ void dti_variable_set_equal(ditto_variable *v)
 
 void dti_copies_forget(ditto_variable *v)
 {
+    unmap_block(v); /* if the team has ended before the variable */
     free(v->piece);
     free(v->copies_of_piece);
     free(v->copy);

@@ -44,7 +44,7 @@ ditto_status dti_copies_allocate(ditto_variable *v, const void *value);
 /* Frees the memory of the copies. Any thread may call it while the team exists and is not poisoned. */
 void dti_copies_free(ditto_variable *v);
 
-/* Frees the arrays that a plan has allocated. Any thread may call it. */
+/* Frees the arrays that a plan has allocated, and memory that is in no arena. Any thread may call it. */
 void dti_copies_forget(ditto_variable *v);
 
 /* -- Pure functions: how the rows of a variable are cut into shards -- */

@@ -243,6 +243,7 @@ static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
     v->spec.data = NULL;
     v->count = dti_tensor_count(spec);
     v->bytes = ditto_tensor_bytes(spec);
+    v->row_count = spec->rank > 0 && spec->shape[0] != 0 ? v->count / spec->shape[0] : 0;
     v->aggregation = o->aggregation != DITTO_AGGREGATE_DEFAULT ? o->aggregation : DITTO_AGGREGATE_NONE;
     v->wants_copies = o->copies == DITTO_COPIES_PER_REPLICA;
     v->own_copies = !v->central && v->kind != &dti_parameter_kind && (!v->mirrored || v->wants_copies);

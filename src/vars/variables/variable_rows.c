@@ -41,7 +41,7 @@ static size_t rows_of(const ditto_variable *v)
 static void begin(struct scattering *s, ditto_variable *v, enum dti_rule rule)
 {
     *s = (struct scattering){ .v = v, .rule = rule, .divisor = 1, .only_replica = DTI_EVERYONE };
-    s->row_count = rows_of(v) != 0 ? v->count / rows_of(v) : 0;
+    s->row_count = v->row_count;
     s->row_bytes = s->row_count * ditto_dtype_bytes(v->spec.dtype);
 }
 
@@ -112,10 +112,10 @@ static void apply_rows(const struct scattering *s, size_t first, size_t end)
 /* -- Parameters -- */
 
 /* Applies the slices of one caller to a parameter. Not collective. */
-static ditto_status scatter_parameter(struct scattering *s)
+static ditto_status scatter_parameter(const struct scattering *s, const struct dti_replica *writer)
 {
     DTI_TRY(check_all(s));
-    return dti_parameter_scatter(s->v, s->rule, s->slices_of[0]);
+    return dti_parameter_scatter(s->v, writer, s->rule, s->slices_of[0]);
 }
 
 /* -- Replica context -- */
@@ -184,7 +184,7 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     if (v->shard != NULL) {
         s.slices_of = &slices;
         s.sources = 1;
-        return scatter_parameter(&s);
+        return scatter_parameter(&s, self);
     }
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->all_replicas : 1;
     dti_changed(v, self->index);
@@ -214,7 +214,7 @@ ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditt
     if (v->shard != NULL) {
         struct dti_frame frame;
         DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-        ditto_status status = scatter_parameter(&s);
+        ditto_status status = scatter_parameter(&s, NULL);
         dti_cross_leave(v->team, &frame);
         return status;
     }
@@ -249,8 +249,7 @@ ditto_status dti_rows_check(const ditto_variable *v, const int64_t *indices, siz
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
                         void *rows)
 {
-    size_t row_count = rows_of(v) != 0 ? v->count / rows_of(v) : 0,
-           row_bytes = row_count * ditto_dtype_bytes(v->spec.dtype);
+    size_t row_count = v->row_count, row_bytes = row_count * ditto_dtype_bytes(v->spec.dtype);
     DTI_TRY(dti_rows_check(v, indices, count));
     if (v->shard != NULL)
         return dti_parameter_lookup(v, indices, count, rows, &(struct dti_reading){ .versions = NULL });
