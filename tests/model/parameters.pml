@@ -6,10 +6,14 @@
  * shard. The call that completes a shard's gradients updates its two elements, and counts the version. With
  * FREE a reader copies the elements of a shard without its lock, as with DITTO_CONCURRENCY_FREE_READS.
  *
+ * With COUNTS the shards have no locks (DITTO_CONCURRENCY_HOGWILD), and each worker has a row of its own. It
+ * counts its updates by itself. Another thread restores the version meanwhile, and a reader adds it up.
+ *
  * Claims   Each step has the calls that it should. No gradient is lost, and none is applied twice. The
  *          version of a shard is the number of its updates. A pull sees one version. At the end, the
  *          gradients that no step has used are those that are gathered. A free reader sees at least the
- *          updates of the version.
+ *          updates of the version. With COUNTS a reader sees the updates of each worker that it has counted,
+ *          and no version below the restored one after a restore that it has seen.
  * Mutants  NO_LOCK        A shard is updated without its lock.
  *          NO_PULL_LOCK   A shard is pulled without its lock.
  *          NO_NUMBER_LOCK A step takes its number without the lock.
@@ -18,7 +22,10 @@
  *          NO_CLEAR       The gathered gradients are not cleared after an update.
  *          LATE_COUNT     The version is counted after the lock was released.
  *          EARLY_COUNT    The version is counted before the elements are written (with FREE).
- *          LATE_VERSION   A free reader reads the version after the elements. */
+ *          LATE_VERSION   A free reader reads the version after the elements.
+ *          EARLY_UPDATE   A worker counts an update before it writes the element (with COUNTS).
+ *          LATE_RESTORED  A reader reads the restored number after the counts (with COUNTS).
+ *          PLAIN_RESTORED A restore does not subtract what was counted before (with COUNTS). */
 #ifndef WORKERS
 #define WORKERS 2
 #endif
@@ -137,6 +144,70 @@ inline push(s) {
 #endif
 }
 
+#ifdef COUNTS
+#define RESTORED 20
+
+byte row[WORKERS], counted[WORKERS], given;
+
+/* How many updates a worker had counted when the restore subtracted them. */
+byte subtracted;
+bool is_restored;
+
+active [WORKERS] proctype counting_worker() {
+    byte k;
+    do
+    :: k == PUSHES -> break
+    :: else ->
+#ifdef EARLY_UPDATE
+        counted[_pid]++;
+        row[_pid]++;
+#else
+        row[_pid]++;
+        counted[_pid]++; /* V0 */
+#endif
+        k++
+    od
+}
+
+active proctype restore() {
+    byte w, sum;
+    do
+    :: w == WORKERS -> break
+    :: else -> sum = sum + counted[w]; w++
+    od;
+    subtracted = sum;
+    atomic {
+#ifdef PLAIN_RESTORED
+        given = RESTORED;
+#else
+        given = RESTORED - sum; /* V0 */
+#endif
+        is_restored = true
+    }
+}
+
+active proctype version_reader() {
+    byte w, base, sum, seen[WORKERS];
+    bool knows;
+#ifndef LATE_RESTORED
+    atomic { base = given; knows = is_restored } /* V1 */
+#endif
+    do
+    :: w == WORKERS -> break
+    :: else -> seen[w] = counted[w]; sum = sum + seen[w]; w++ /* V1 */
+    od;
+#ifdef LATE_RESTORED
+    atomic { base = given; knows = is_restored }
+#endif
+    w = 0;
+    do
+    :: w == WORKERS -> break
+    :: else -> assert(row[w] >= seen[w]); w++
+    od;
+    assert(!knows || base + sum >= RESTORED);
+    assert(!knows || base + sum <= RESTORED + ALL - subtracted)
+}
+#else
 active [WORKERS] proctype worker() {
     byte k, s, seen, first, second, number, sum;
     bool is_complete;
@@ -193,3 +264,4 @@ active proctype join() {
         n++
     od
 }
+#endif
