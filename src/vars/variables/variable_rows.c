@@ -45,27 +45,40 @@ static void begin(struct scattering *s, ditto_variable *v, enum dti_rule rule)
     s->row_bytes = s->row_count * ditto_dtype_bytes(v->spec.dtype);
 }
 
-static ditto_status check_index(const ditto_variable *v, int64_t index, size_t k, const char *whose)
+static ditto_status fail_index(const ditto_variable *v, int64_t index, size_t k, const char *what)
 {
-    if (index >= 0 && (size_t)index < rows_of(v))
-        return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_RANGE,
-                    "%s %zu has the index %lld, but \"%s\" has rows 0 to %lld; nothing was written", whose, k,
+                    "%s %zu has the index %lld, but \"%s\" has rows 0 to %lld; nothing was written", what, k,
                     (long long)index, v->name, (long long)rows_of(v) - 1);
+}
+
+static bool is_row(const ditto_variable *v, int64_t index)
+{
+    return index >= 0 && (size_t)index < rows_of(v);
+}
+
+/* Writes whose slice an error is about. Only errors need the text, whose time is that of several rows. */
+static const char *whose(const struct scattering *s, uint32_t source, char text[40])
+{
+    struct dti_text to = { text, 40, 0 };
+    dti_text_add(&to, s->sources > 1 ? "replica %u's slice" : "slice", source);
+    return text;
 }
 
 static ditto_status check_all(const struct scattering *s)
 {
+    char text[40];
     for (uint32_t i = 0; i < s->sources; i++) {
         const ditto_slices *slices = s->slices_of[i];
-        char whose[40];
-        struct dti_text text = { whose, sizeof whose, 0 };
-        dti_text_add(&text, s->sources > 1 ? "replica %u's slice" : "slice", i);
-        for (size_t k = 0; k < slices->rows; k++)
-            DTI_TRY(check_index(s->v, slices->indices[k], k, whose));
+        for (size_t k = 0; k < slices->rows; k++) {
+            int64_t index = slices->indices[k];
+            if (!is_row(s->v, index))
+                return fail_index(s->v, index, k, whose(s, i, text));
+        }
         if (s->rule == DTI_RULE_DIV &&
             dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row_count))
-            return DTI_FAIL(DITTO_ERR_INVALID, "%s: an integer divided by 0; nothing was written", whose);
+            return DTI_FAIL(DITTO_ERR_INVALID, "%s: an integer divided by 0; nothing was written",
+                            whose(s, i, text));
     }
     return DITTO_OK;
 }
@@ -241,8 +254,11 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 
 ditto_status dti_rows_check(const ditto_variable *v, const int64_t *indices, size_t count)
 {
-    for (size_t k = 0; k < count; k++)
-        DTI_TRY(check_index(v, indices[k], k, "entry"));
+    for (size_t k = 0; k < count; k++) {
+        int64_t index = indices[k];
+        if (!is_row(v, index))
+            return fail_index(v, index, k, "entry");
+    }
     return DITTO_OK;
 }
 
