@@ -894,7 +894,7 @@ static void rule_12_7_a_late_function_keeps_what_it_uses_in_place(void **state)
 }
 
 /* Creates tables with several shards whose memory is refused, or is not, in both orders of destroying. The
- * process may have 500 MB more than it has, and the tables have 2.4 GB in all. */
+ * process may have 1 GB more than it has, and the tables have 2.4 GB in all. */
 static int create_below_limit(void *unused)
 {
     ditto_strategy *strategy;
@@ -910,7 +910,7 @@ static int create_below_limit(void *unused)
     REQUIRE(file != NULL && fscanf(file, "%lu", &pages) == 1);
     REQUIRE(fclose(file) == 0);
     REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0);
-    limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + 500000000;
+    limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + 1000000000;
     for (int i = 0; i < 60; i++) {
         REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
         REQUIRE(i > 0 || setrlimit(RLIMIT_AS, &limit) == 0);
