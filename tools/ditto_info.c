@@ -26,6 +26,7 @@ enum {
     REPLICAS_PLACED, /* a heading */
     REPLICAS,
     PER,
+    PUS,
     SHAPE,
     STRIDE,
     COMPACT,
@@ -46,9 +47,11 @@ static const struct command_row rows[] = {
     [KINDS] = { "--kinds", "N", "only the N fastest kinds of cores" },
     [REPLICAS_PLACED] = { NULL, NULL, "The placement of replicas" },
     [REPLICAS] = { "--replicas", "N",
-                   "the number of replicas: 1 to 1024 (default: as many as --per gives, 1 with --shape or "
-                   "--stride, or else one for each core, and fewer under a CPU quota)" },
+                   "the number of replicas: 1 to 1024 (default: as many as --per or --pus gives, 1 with "
+                   "--shape "
+                   "or --stride, or else one for each core, and fewer under a CPU quota)" },
     [PER] = { "--per", "PART", "what a replica spans: pu, core, llc, node, package or machine" },
+    [PUS] = { "--pus", "N", "the number of PUs of each replica" },
     [SHAPE] = { "--shape", "P,N,C,T", "packages, NUMA nodes, cores and PUs that a replica spans" },
     [STRIDE] = { "--stride", "P,N,C,T", "how far apart replicas are" },
     [COMPACT] = { "--compact", NULL, "fill a NUMA node before the next one" },
@@ -69,8 +72,10 @@ static const struct {
     { MEASURE, 1u << TOPOLOGY | 1u << SYNTHETIC, "measures this machine" },
     { NO_HELPERS, 1u << TOPOLOGY | 1u << SYNTHETIC,
       "is for threads, which are created on this machine alone" },
-    { PER, 1u << SHAPE | 1u << STRIDE, "gives the shape" },
-    { READ, 1u << REPLICAS | 1u << PER | 1u << SHAPE | 1u << STRIDE | 1u << COMPACT | 1u << NO_SMT,
+    { PER, 1u << PUS | 1u << SHAPE | 1u << STRIDE, "gives the shape" },
+    { PUS, 1u << SHAPE | 1u << STRIDE, "gives the size" },
+    { READ,
+      1u << REPLICAS | 1u << PER | 1u << PUS | 1u << SHAPE | 1u << STRIDE | 1u << COMPACT | 1u << NO_SMT,
       "gives the whole placement" },
 };
 
@@ -141,6 +146,9 @@ static struct request parse(int count, char **word)
             break;
         case PER:
             r.placement.span = (ditto_span)(DITTO_SPAN_PU + command_choice(&line, parts));
+            break;
+        case PUS:
+            r.placement.pus_per_replica = (uint32_t)command_number(&line, 1, MOST_PUS);
             break;
         case SHAPE:
             r.placement.shape_rank = parse_numbers(&line, shape);

@@ -334,6 +334,28 @@ static void list_replicas(struct survey *s)
     }
 }
 
+/* Sets what the request leaves open, as a strategy does. A value of the variable that is no number is refused
+ * when the strategy is created. */
+static void choose_size(const struct survey *s, ditto_placement_options *o)
+{
+    const char *pus = s->live ? getenv("DITTO_PUS_PER_REPLICA") : NULL;
+    if (o->span != DITTO_SPAN_DEFAULT || o->shape != NULL || o->stride != NULL || o->pus_per_replica != 0)
+        return;
+    if (pus == NULL) {
+        o->num_replicas = o->num_replicas != 0 ? o->num_replicas : s->counts.default_num_replicas;
+        return;
+    }
+    unsigned long number = strtoul(pus, NULL, 10);
+    if (number > s->counts.pus) {
+        fprintf(stderr,
+                "ditto-info: the environment variable DITTO_PUS_PER_REPLICA is %s, but the process may use "
+                "%u PUs\n",
+                pus, s->counts.pus);
+        exit(1);
+    }
+    o->pus_per_replica = (uint32_t)number;
+}
+
 void survey_make(struct survey *s, const struct request *request)
 {
     ditto_placement_options placement = request->placement;
@@ -344,9 +366,7 @@ void survey_make(struct survey *s, const struct request *request)
     check(ditto_topology_create(&topology, &s->topology));
     s->counts = (ditto_topology_counts)DITTO_TOPOLOGY_COUNTS_INIT;
     check(ditto_topology_count(s->topology, &s->counts));
-    if (placement.num_replicas == 0 && placement.span == DITTO_SPAN_DEFAULT && placement.shape == NULL &&
-        placement.stride == NULL)
-        placement.num_replicas = s->counts.default_num_replicas;
+    choose_size(s, &placement);
     if (request->placement_file != NULL)
         read_placement(s, request->placement_file);
     else

@@ -39,8 +39,9 @@ typedef enum ditto_span {
 
 /** Options of a placement. A field that is 0 has its default.
  *
- *  The PUs of a replica are given in one of three ways: explicitly (`pus`), as a part of the machine
- *  (`span`), or as a box of the mesh (`shape` and `stride`). More than one of them is DITTO_ERR_INVALID. A
+ *  The PUs of a replica are given in one of four ways: explicitly (`pus`), as a part of the machine
+ *  (`span`), by their number (`pus_per_replica`), or as a box of the mesh (`shape` and `stride`). More than
+ *  one of them is DITTO_ERR_INVALID. A
  *  shape [a, b, c, d] gives each replica a box of a packages x b nodes x c cores x d PUs. With a stride [p,
  *  q, r, s] the coordinates of the box are p, q, r, s apart, and boxes of other replicas fill the gaps. For
  *  example, with a stride of 2 on cores one replica has the even cores of a block, and the next has the odd
@@ -49,7 +50,8 @@ typedef struct ditto_placement_options {
     size_t struct_size; /**< set by DITTO_PLACEMENT_OPTIONS_INIT */
 
     /** Number of replicas. 0 means num_pus with `pus`, as many as there are parts of the machine with `span`,
-     *  and 1 otherwise. With `pus` it must be 0 or num_pus, or, with set_sizes, the number of sets. */
+     *  as described there with `pus_per_replica`, and 1 otherwise. With `pus` it must be 0 or num_pus, or,
+     *  with set_sizes, the number of sets. */
     uint32_t num_replicas;
 
     ditto_placement_policy policy; /**< ignored with `pus` */
@@ -76,6 +78,14 @@ typedef struct ditto_placement_options {
     const uint32_t *set_sizes;
 
     uint32_t flags; /**< DITTO_PLACEMENT_... bits */
+
+    /** The number of PUs of each replica, at most that of the PUs. 0 means that it is not given.
+     *
+     *  The PUs of each NUMA node are cut into sets of this size in the order of the mesh, the first PUs of
+     *  cores before their siblings. What is left over of all nodes makes further sets, which come last.
+     *  Without num_replicas there is one replica for each set that needs no SMT sibling or, if every set
+     *  needs one, for each set that starts on the first PU of a core, and fewer under a CPU quota. */
+    uint32_t pus_per_replica;
 } ditto_placement_options;
 
 /** Initial value of ditto_placement_options. */
@@ -106,12 +116,12 @@ typedef struct ditto_placement ditto_placement;
 
 /** Assigns PUs of a topology to replicas.
  *
- *  With `span` or `shape`, sets that start on the first PU of a core are taken on all nodes before sets that
- *  start on SMT siblings. Of these, sets of fast kinds of cores are taken before those that have a core of a
- *  slower kind, and those of a node in the order of the mesh. Within a replica, the first PUs of its cores
- *  come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes
- *  differ, complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order,
- *  and such a replica may span several nodes.
+ *  With `span`, `shape` or `pus_per_replica`, sets that start on the first PU of a core are taken on all nodes
+ *  before sets that start on SMT siblings. Of these, sets of fast kinds of cores are taken before those that
+ *  have a core of a slower kind, and those of a node in the order of the mesh. Within a replica, the first
+ *  PUs of its cores come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or
+ *  nodes differ, complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in
+ *  order, and such a replica may span several nodes.
  *
  *  Replicas are numbered in the order of their leaders' PUs in the mesh. This holds for `pus` too, whatever
  *  the order of the sets.
@@ -126,6 +136,7 @@ typedef struct ditto_placement ditto_placement;
  *        message has the number of sets.
  *      - An element of set_sizes, shape or stride is below 1, or shape x stride is larger than the mesh in a
  *        dimension.
+ *      - pus_per_replica is larger than the number of PUs.
  *      - A PU does not exist or is not allowed, or is listed twice without DITTO_PLACEMENT_SHARE.
  *      - An enum value is unknown.
  *  @retval DITTO_ERR_SHAPE        `shape` or `stride` is set, and its rank is not DITTO_MESH_RANK

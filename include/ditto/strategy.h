@@ -65,7 +65,7 @@ typedef enum ditto_caller {
 
 /** Whether threads are bound to PUs. */
 typedef enum ditto_pin {
-    DITTO_PIN_DEFAULT = 0, /**< DITTO_PIN_PU */
+    DITTO_PIN_DEFAULT = 0, /**< DITTO_PIN_PU, unless the environment says something else */
 
     /** Each thread is bound to its PU. Without helpers a leader is bound to all PUs of its replica. This is
      *  the default. */
@@ -141,12 +141,13 @@ typedef enum ditto_wait_policy {
 typedef struct ditto_strategy_options {
     size_t struct_size; /**< set by DITTO_STRATEGY_OPTIONS_INIT */
 
-    /* -- Replicas and their PUs: num_replicas and span, or placement_options, or placement -- */
+    /* -- Replicas and their PUs: num_replicas with span or pus_per_replica, or placement_options, or
+     *    placement -- */
 
     /** Number of replicas, at most DITTO_MAX_REPLICAS. 0 means one for each part of the machine that span
      *  names. If span is 0 too, it means 1 for DITTO_ONE_DEVICE, and otherwise
-     *  ditto_topology_counts.default_num_replicas. If there are more replicas than such parts or PUs, they
-     *  share them. */
+     *  ditto_topology_counts.default_num_replicas or, with pus_per_replica, the number that is described in
+     *  ditto_placement_options. If there are more replicas than such parts or PUs, they share them. */
     uint32_t num_replicas;
 
     /** What one replica spans. For example, DITTO_SPAN_NUMA_NODE gives one replica for each NUMA node. 0
@@ -154,19 +155,22 @@ typedef struct ditto_strategy_options {
     ditto_span span;
 
     /** All options of the placement: explicit PUs, shapes, policies, flags (ditto/placement.h). If it is
-     *  given, num_replicas, span and placement must be 0. If it has no number of replicas, span, shape,
-     *  stride or PUs, there are as many replicas as by default. Without explicit PUs, DITTO_PLACEMENT_SHARE
-     *  is always set. It is read only during creation. */
+     *  given, num_replicas, span, pus_per_replica and placement must be 0. If it has no number of replicas,
+     *  span, shape, stride or PUs, there are as many replicas as by default. Without explicit PUs,
+     *  DITTO_PLACEMENT_SHARE is always set. It is read only during creation. */
     const ditto_placement_options *placement_options;
 
     /** Where the replicas are. The placement must have been made for this machine. It is read only during
-     *  creation. If it is given, num_replicas, span and placement_options must be 0. */
+     *  creation. If it is given, num_replicas, span, pus_per_replica and placement_options must be 0. */
     const ditto_placement *placement;
 
     /* -- Threads -- */
 
     ditto_caller caller; /**< which thread replica 0 uses */
-    ditto_pin pin;       /**< whether threads are bound to PUs */
+
+    /** Whether threads are bound to PUs. DITTO_PIN_DEFAULT means that the environment variable DITTO_PIN
+     *  (default, pu or none) says it. */
+    ditto_pin pin;
 
     /** Whether a replica has helper threads on the PUs that its leader does not use (ditto/device.h).
      *
@@ -312,6 +316,12 @@ typedef struct ditto_strategy_options {
      *  kinds. It must be 0 if the options give PUs or a placement. Without it fast kinds are used first, but
      *  if slow ones are used too, collectives wait for replicas on these. */
     uint32_t fastest_kinds;
+
+    /** The number of PUs of each replica, whose loops (ditto/device.h) use all of them. With num_replicas or
+     *  alone, and not with span, placement_options or placement. The sets of PUs are described in
+     *  ditto_placement_options. 0 means the environment variable DITTO_PUS_PER_REPLICA, or 1 if that is not
+     *  set. The variable has no effect if the options say in another way what a replica spans. */
+    uint32_t pus_per_replica;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */
@@ -331,9 +341,10 @@ typedef struct ditto_strategy_options {
  *                                 may not use; a parameter_node whose memory it may not use
  *  @retval DITTO_ERR_INVALID      out is NULL; a struct_size is not set; options contradict each other; more
  *                                 than one replica for DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS, DITTO_TUNING,
- *                                 DITTO_PART, DITTO_WAIT or DITTO_SPIN_US is not valid, or the last two
- *                                 contradict each other (docs/environment.md); a placement that was built
- *                                 for another machine; environment variables make hwloc describe another one
+ *                                 DITTO_PART, DITTO_PIN, DITTO_PUS_PER_REPLICA, DITTO_WAIT or DITTO_SPIN_US
+ *                                 is not valid, or the last two contradict each other (docs/environment.md);
+ *                                 a placement that was built for another machine; environment variables make
+ *                                 hwloc describe another one
  *  @retval DITTO_ERR_SYSTEM       the system refused a thread (RLIMIT_NPROC, pids cgroup), or its pinning;
  *                                 the machine could not be read; strict memory was asked for, and mbind is
  *                                 refused

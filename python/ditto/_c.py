@@ -77,7 +77,8 @@ class StrategyOptions(Options):
                 ("floating", ctypes.c_int), ("wait", ctypes.c_int), ("order_blocks", ctypes.c_uint32),
                 ("part", ctypes.c_int), ("cluster", ctypes.c_void_p), ("run_agreement", ctypes.c_int),
                 ("replicas_per_worker", ctypes.c_uint32), ("parameter_nodes", ctypes.c_void_p),
-                ("num_parameter_nodes", ctypes.c_uint32), ("fastest_kinds", ctypes.c_uint32)]
+                ("num_parameter_nodes", ctypes.c_uint32), ("fastest_kinds", ctypes.c_uint32),
+                ("pus_per_replica", ctypes.c_uint32)]
 
 
 class ReduceOptions(Options):

@@ -210,6 +210,7 @@ module ditto
         type(c_ptr) :: parameter_nodes = c_null_ptr
         integer(c_int32_t) :: num_parameter_nodes = 0
         integer(c_int32_t) :: fastest_kinds = 0
+        integer(c_int32_t) :: pus_per_replica = 0
     end type
 
     ! A part of an exchange, as ditto_exchange_part. Made by replica%part.

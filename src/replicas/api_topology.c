@@ -31,14 +31,19 @@ ditto_status ditto_topology_destroy(ditto_topology *topology)
     return DITTO_OK;
 }
 
-uint32_t dti_topology_default_num_replicas(const ditto_topology *topology)
+uint32_t dti_topology_limit_replicas(const ditto_topology *topology, uint32_t replicas, uint32_t pus_of_each)
 {
     const ditto_topology_counts *counts = &topology->counts;
-    uint32_t replicas = counts->cores;
-    double quota = ceil(counts->cpu_quota / counts->num_parts); /* this process's share */
-    if (quota > 0 && quota < replicas)
-        replicas = (uint32_t)quota;
+    double quota = counts->cpu_quota / counts->num_parts; /* this process's share */
+    double granted = ceil(quota / pus_of_each);
+    if (granted > 0 && granted < replicas)
+        replicas = (uint32_t)granted;
     return replicas < DITTO_MAX_REPLICAS ? replicas : DITTO_MAX_REPLICAS;
+}
+
+uint32_t dti_topology_default_num_replicas(const ditto_topology *topology)
+{
+    return dti_topology_limit_replicas(topology, topology->counts.cores, 1);
 }
 
 ditto_status ditto_topology_count(const ditto_topology *topology, ditto_topology_counts *out)

@@ -25,23 +25,26 @@ static ditto_status check_enum(int value, int most, const char *field)
     return DITTO_OK;
 }
 
-static ditto_status default_timeout(uint32_t *timeout_ms)
+static ditto_status timeout_of(const ditto_strategy_options *o, uint32_t *timeout_ms)
 {
-    const char *text = getenv("DITTO_TIMEOUT_MS");
-    int64_t value = DEFAULT_TIMEOUT_MS;
-    if (text != NULL && (!dti_parse_i64(text, strlen(text), &value) || value < 1 || value > UINT32_MAX))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the environment variable DITTO_TIMEOUT_MS is \"%s\": it must be milliseconds, "
-                        "1 to 4294967295 (which means for ever)",
-                        text);
+    int64_t value = o->timeout_ms != 0 ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
+    if (o->timeout_ms == 0)
+        DTI_TRY(dti_environment_number("DITTO_TIMEOUT_MS", 1, DITTO_FOREVER,
+                                       "milliseconds (the largest number means for ever)", &value));
     *timeout_ms = (uint32_t)value;
     return DITTO_OK;
 }
 
-static ditto_status timeout_of(const ditto_strategy_options *o, uint32_t *timeout_ms)
+/* Sets the option `pin` from the environment, unless it is given. */
+static ditto_status read_pin(ditto_strategy_options *o)
 {
-    *timeout_ms = o->timeout_ms;
-    return *timeout_ms != 0 ? DITTO_OK : default_timeout(timeout_ms);
+    static const char *const names[] = {
+        [DITTO_PIN_DEFAULT] = "default", [DITTO_PIN_PU] = "pu", [DITTO_PIN_NONE] = "none"
+    };
+    int pin = DITTO_PIN_DEFAULT;
+    DTI_TRY(dti_environment_word("DITTO_PIN", names, DITTO_PIN_NONE + 1, &pin));
+    o->pin = o->pin != DITTO_PIN_DEFAULT ? o->pin : (ditto_pin)pin;
+    return DITTO_OK;
 }
 
 static ditto_status check(const struct dti_strategy_kind *kind, const ditto_strategy_options *o)
@@ -294,14 +297,17 @@ static ditto_status finish(ditto_strategy *strategy, const ditto_strategy_option
     return status;
 }
 
-ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,
+ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *given,
                                  ditto_strategy **out)
 {
     ditto_topology *topology = NULL;
+    ditto_strategy_options options = *given, *o = &options;
     ditto_strategy *strategy = allocate(kind);
     if (strategy == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     ditto_status status = check(kind, o);
+    if (status == DITTO_OK)
+        status = read_pin(o);
     if (status == DITTO_OK)
         status = dti_strategy_make_placement(kind, o, &topology, &strategy->placement);
     if (topology != NULL)

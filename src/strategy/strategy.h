@@ -140,6 +140,13 @@ void dti_workers_describe(const ditto_strategy *strategy, struct dti_text *text)
 ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
                               ditto_replica_info *out);
 
+/* Read a variable of the environment, and leave the number as it is if the variable is not set. The first one
+ * reads a number of `what`, and the second one a word, of which it sets the index. They fail with INVALID if
+ * the value is not one of those. */
+ditto_status dti_environment_number(const char *name, int64_t least, int64_t most, const char *what,
+                                    int64_t *number);
+ditto_status dti_environment_word(const char *name, const char *const *words, int num_words, int *index);
+
 /* Sets `wait`, `spin_us` and `has_spin_us` from the options and the environment. Fails with RANGE or
  * INVALID if one of them is not valid, or if they contradict each other. */
 ditto_status dti_waiting_read(const ditto_strategy_options *options, struct dti_team_options *out);

@@ -2,53 +2,15 @@
  * and the environment over the default. */
 #include "strategy/strategy.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-
 static const char *const names[] = {
     [DITTO_WAIT_DEFAULT] = "default", [DITTO_WAIT_ACTIVE] = "active", [DITTO_WAIT_PASSIVE] = "passive"
 };
 enum { POLICIES = sizeof names / sizeof names[0] };
 
-/* What the environment says. */
-struct environment {
-    ditto_wait_policy wait; /* DITTO_WAIT_DEFAULT if the environment says nothing */
-    bool has_spin_us;
-    uint32_t spin_us;
-};
-
-static ditto_status read_wait(struct environment *e)
-{
-    const char *text = getenv("DITTO_WAIT");
-    for (int i = 0; text != NULL && i < POLICIES; i++)
-        if (strcasecmp(text, names[i]) == 0) {
-            e->wait = (ditto_wait_policy)i;
-            return DITTO_OK;
-        }
-    if (text == NULL)
-        return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "the environment variable DITTO_WAIT is \"%s\": it must be default, active or passive",
-                    text);
-}
-
-static ditto_status read_spin(struct environment *e)
-{
-    const char *text = getenv("DITTO_SPIN_US");
-    int64_t value = 0;
-    e->has_spin_us = text != NULL;
-    if (text != NULL && (!dti_parse_i64(text, strlen(text), &value) || value < 0 || value > UINT32_MAX))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the environment variable DITTO_SPIN_US is \"%s\": it must be microseconds, 0 to %u",
-                        text, UINT32_MAX);
-    e->spin_us = (uint32_t)value;
-    return DITTO_OK;
-}
-
 ditto_status dti_waiting_read(const ditto_strategy_options *o, struct dti_team_options *out)
 {
-    struct environment e = { .wait = DITTO_WAIT_DEFAULT };
+    int wait = DITTO_WAIT_DEFAULT; /* this and spin_us are what the environment says */
+    int64_t spin_us = -1;
     bool has_spin_us = o->spin_us != 0 || o->has_spin_us;
     if ((int)o->wait < 0 || (int)o->wait >= POLICIES)
         return DTI_FAIL(DITTO_ERR_RANGE, "wait = %d is not a value of its enum", (int)o->wait);
@@ -56,18 +18,18 @@ ditto_status dti_waiting_read(const ditto_strategy_options *o, struct dti_team_o
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "spin_us = %u and wait = %s contradict each other: set only one of them", o->spin_us,
                         names[o->wait]);
-    DTI_TRY(read_wait(&e));
-    DTI_TRY(read_spin(&e));
-    if (e.has_spin_us && e.wait != DITTO_WAIT_DEFAULT)
+    DTI_TRY(dti_environment_word("DITTO_WAIT", names, POLICIES, &wait));
+    DTI_TRY(dti_environment_number("DITTO_SPIN_US", 0, UINT32_MAX, "microseconds", &spin_us));
+    if (spin_us >= 0 && wait != DITTO_WAIT_DEFAULT)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the environment variables DITTO_SPIN_US = %u and DITTO_WAIT = %s contradict each other: "
             "set only one of them",
-            e.spin_us, names[e.wait]);
+            (uint32_t)spin_us, names[wait]);
     bool has_option = has_spin_us || o->wait != DITTO_WAIT_DEFAULT;
-    out->wait = has_option ? o->wait : e.wait;
-    out->has_spin_us = has_option ? has_spin_us : e.has_spin_us;
-    out->spin_us = has_option ? o->spin_us : e.spin_us;
+    out->wait = has_option ? o->wait : (ditto_wait_policy)wait;
+    out->has_spin_us = has_option ? has_spin_us : spin_us >= 0;
+    out->spin_us = has_option || spin_us < 0 ? o->spin_us : (uint32_t)spin_us;
     return DITTO_OK;
 }
 

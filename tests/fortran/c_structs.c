@@ -50,6 +50,7 @@ void c_offsets(size_t *offsets)
                              AT(parameter_nodes),
                              AT(num_parameter_nodes),
                              AT(fastest_kinds),
+                             AT(pus_per_replica),
                              offsetof(ditto_exchange_part, tag),
                              offsetof(ditto_exchange_part, src),
                              offsetof(ditto_exchange_part, dst),

@@ -50,7 +50,7 @@ contains
     end function
 
     subroutine structs_are_those_of_c()
-        integer(c_size_t) :: bytes(4), offsets(40), own(40)
+        integer(c_size_t) :: bytes(4), offsets(41), own(41)
         type(strategy_options), target :: o
         type(exchange_part), target :: p
         type(pending), target :: q
@@ -65,17 +65,18 @@ contains
                      at(b, fp(o%thread_stop)), at(b, c_loc(o%thread_user)), at(b, c_loc(o%memory)), &
                      at(b, c_loc(o%parameter_node)), at(b, c_loc(o%has_parameter_node)), &
                      at(b, c_loc(o%timeout_ms)), at(b, c_loc(o%run_timeout_ms))]
-        own(17:32) = [at(b, c_loc(o%spin_us)), at(b, c_loc(o%has_spin_us)), at(b, c_loc(o%implementation)), &
+        own(17:33) = [at(b, c_loc(o%spin_us)), at(b, c_loc(o%has_spin_us)), at(b, c_loc(o%implementation)), &
                       at(b, c_loc(o%bytes_per_pack)), at(b, c_loc(o%kernels)), at(b, c_loc(o%tuning)), &
                       at(b, c_loc(o%floating)), at(b, c_loc(o%wait)), at(b, c_loc(o%order_blocks)), &
                       at(b, c_loc(o%part)), at(b, c_loc(o%cluster)), at(b, c_loc(o%run_agreement)), &
                       at(b, c_loc(o%replicas_per_worker)), at(b, c_loc(o%parameter_nodes)), &
-                      at(b, c_loc(o%num_parameter_nodes)), at(b, c_loc(o%fastest_kinds))]
+                      at(b, c_loc(o%num_parameter_nodes)), at(b, c_loc(o%fastest_kinds)), &
+                      at(b, c_loc(o%pus_per_replica))]
         b = c_loc(p)
-        own(33:38) = [at(b, c_loc(p%tag)), at(b, c_loc(p%src)), at(b, c_loc(p%dst)), &
+        own(34:39) = [at(b, c_loc(p%tag)), at(b, c_loc(p%src)), at(b, c_loc(p%dst)), &
                       at(b, c_loc(p%src_count)), at(b, c_loc(p%dst_count)), at(b, c_loc(p%dtype))]
         b = c_loc(q)
-        own(39:40) = [at(b, c_loc(q%replica)), at(b, c_loc(q%run))]
+        own(40:41) = [at(b, c_loc(q%replica)), at(b, c_loc(q%run))]
         call check(all(own == offsets), 'offsets')
     end subroutine
 

@@ -53,9 +53,10 @@ EXCLUSIVE = [
     (["--placement"], ["--json", "--measure", "--no-helpers"]),
     (["--topology f.xml"], ["--synthetic pu:2"]),
     (["--topology f.xml", "--synthetic pu:2"], ["--measure", "--no-helpers"]),
-    (["--per node"], ["--shape 1,1,1,1", "--stride 1,1,1,1"]),
-    (["--read f.txt"], ["--replicas 2", "--per node", "--shape 1,1,1,1", "--stride 1,1,1,1", "--compact",
-                        "--no-smt"]),
+    (["--per node"], ["--pus 2", "--shape 1,1,1,1", "--stride 1,1,1,1"]),
+    (["--pus 2"], ["--shape 1,1,1,1", "--stride 1,1,1,1"]),
+    (["--read f.txt"], ["--replicas 2", "--per node", "--pus 2", "--shape 1,1,1,1", "--stride 1,1,1,1",
+                        "--compact", "--no-smt"]),
 ]
 
 

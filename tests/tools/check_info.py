@@ -61,7 +61,7 @@ def differences_of_variables(program, schema):
                       for path in pathlib.Path(".").glob(pattern))
     page = pathlib.Path("docs/environment.md").read_text()
     usual = dict(re.findall(r"^\| `(DITTO_\w+)` \|.*\| `?([^|`]+)`? \|[^|]*\|$", page, re.M))
-    read = set(re.findall(r'(?:getenv|environ\.get)\("(DITTO_\w+)"', sources))
+    read = set(re.findall(r'(?:getenv|environ\.get|dti_environment_\w+)\("(DITTO_\w+)"', sources))
     man = set(re.findall(r"^\.B (DITTO_\w+)$", man_pages.environment_page("", ""), re.M))
     for name, found in (("the sources", read), ("the man page", man),
                         ("the schema", set(schema["properties"]["environment"]["properties"]))):
@@ -72,8 +72,8 @@ def differences_of_variables(program, schema):
     if read != said:
         yield f"the sources have {sorted(read)}, but docs/environment.md has {sorted(said)}"
 
-    values = {"DITTO_LIBRARY_PATH": "/", "DITTO_PART": "off", "DITTO_SPIN_US": "5",
-              "DITTO_TIMEOUT_MS": "90000", "DITTO_TUNING": "small_bytes=2K", "DITTO_WAIT": "default"}
+    values = {"DITTO_LIBRARY_PATH": "/", "DITTO_PART": "off", "DITTO_PIN": "none",
+              "DITTO_PUS_PER_REPLICA": "1", "DITTO_SPIN_US": "5", "DITTO_TIMEOUT_MS": "90000", "DITTO_TUNING": "small_bytes=2K", "DITTO_WAIT": "default"}
     printed = json.loads(run(program, ["--json"], **values).stdout)["environment"]
     if printed != values or set(values) != set(usual):
         yield f"with {values}, --json printed {printed}"
@@ -125,6 +125,7 @@ def main(program, schema_path):
     machines = "tests/replicas/machine/machines/"
     for words in (
         [], ["--measure"], ["--replicas", "5"], ["--per", "machine"], ["--per", "machine", "--no-helpers"],
+        ["--synthetic", "pack:2 [numa] core:4 pu:2", "--pus", "4"],
         ["--topology", machines + "memoryless.xml"],
         ["--topology", machines + "cpuless.xml", "--per", "node"],
         ["--topology", machines + "hbm.xml", "--shape", "1,1,2,1", "--replicas", "2"],
@@ -159,9 +160,14 @@ def main(program, schema_path):
     for line in ("  DITTO_WAIT=active: ", " spin for 10 s, then sleep"):
         if line not in active.stdout:
             found.append(f"with DITTO_WAIT=active, {line!r} is not in {active.stdout!r}")
-    lazy = run(program, [], DITTO_WAIT="lazy")
-    if lazy.returncode != 1 or "DITTO_WAIT" not in lazy.stderr:
-        found.append(f"with DITTO_WAIT=lazy: exit {lazy.returncode}, stderr {lazy.stderr!r}")
+    for name, value in (("DITTO_WAIT", "lazy"), ("DITTO_PIN", "yes"), ("DITTO_PUS_PER_REPLICA", "0"),
+                        ("DITTO_PUS_PER_REPLICA", "8192"), ("DITTO_PUS_PER_REPLICA", "two")):
+        refused = run(program, [], **{name: value})
+        if refused.returncode != 1 or name not in refused.stderr:
+            found.append(f"with {name}={value}: exit {refused.returncode}, stderr {refused.stderr!r}")
+    wide = json.loads(run(program, ["--json"], DITTO_PUS_PER_REPLICA="1").stdout)["replicas"]
+    if [len(replica["devices"]) for replica in wide] != [1] * len(wide):
+        found.append(f"with DITTO_PUS_PER_REPLICA=1, the replicas are {wide}")
     print("\n".join(found) if found else "the output of ditto-info follows its schema")
     return 1 if found else 0
 

@@ -12,6 +12,8 @@
 const struct dti_variable dti_variables[DTI_NUM_VARIABLES] = {
     { "DITTO_LIBRARY_PATH", "none", "folders in which the Python package looks for the libraries first" },
     { "DITTO_PART", "auto", "which part of the PUs the process takes" },
+    { "DITTO_PIN", "default", "whether threads are bound to PUs" },
+    { "DITTO_PUS_PER_REPLICA", "1", "the number of PUs of each replica" },
     { "DITTO_SPIN_US", "as DITTO_WAIT says", "microseconds that a waiting thread spins before it sleeps" },
     { "DITTO_TIMEOUT_MS", "600000", "milliseconds that a replica waits for the others, or for input" },
     { "DITTO_TUNING", "measured", "the thresholds by which collectives choose their algorithms" },

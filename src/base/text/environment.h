@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DTI_NUM_VARIABLES = 6 };
+enum { DTI_NUM_VARIABLES = 8 };
 
 /* What users may set. */
 struct dti_variable {

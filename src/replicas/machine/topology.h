@@ -81,6 +81,10 @@ void dti_topology_destroy(ditto_topology *topology);
 /* Returns ditto_topology_counts.default_num_replicas. */
 uint32_t dti_topology_default_num_replicas(const ditto_topology *topology);
 
+/* Returns how many of `replicas`, which have `pus_of_each` PUs, the CPU quota of this process grants, rounded
+ * up. At most DITTO_MAX_REPLICAS. */
+uint32_t dti_topology_limit_replicas(const ditto_topology *topology, uint32_t replicas, uint32_t pus_of_each);
+
 /* Returns the PU with an operating-system number, or NULL if it does not exist or the process may not use
  * it. */
 const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number);

@@ -45,6 +45,28 @@ static uint32_t tier_of(const ditto_topology *t, const struct dti_candidates *s,
     return t->pus[s->pu[s->listed]].is.smt * t->kinds + slowest;
 }
 
+#define ANY_DOMAIN UINT32_MAX
+
+/* Makes candidates of `size` PUs each of the PUs of a domain that are in no candidate yet, in order, with SMT
+ * siblings last. With ANY_DOMAIN it takes what is left over of all domains, and the candidates are in the
+ * last tier. `covered` [PUs] is workspace that is false at first. */
+static void list_in_order(const ditto_topology *t, uint32_t domain, uint64_t size, int64_t pus_per_core,
+                          bool *covered, struct dti_candidates *s)
+{
+    uint32_t end = s->listed, last_tier = s->tiers;
+    for (uint32_t i = 0; i < s->listed; i++)
+        covered[s->pu[i]] = true;
+    for (uint32_t smt = 0; smt < pus_per_core; smt++)
+        for (uint32_t i = 0; i < t->counts.pus; i++) {
+            if (covered[i] || t->pus[i].is.mesh[3] != smt ||
+                (domain != ANY_DOMAIN && t->pus[i].domain != domain))
+                continue;
+            s->pu[end++] = i;
+            if (end - s->listed == size)
+                close_candidate(s, end, domain == ANY_DOMAIN ? last_tier : tier_of(t, s, end));
+        }
+}
+
 /* Orders candidates by their leaders. Candidates with the same leader keep their order. */
 static int in_order(const void *left, const void *right)
 {
@@ -130,23 +152,6 @@ static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu
     return true;
 }
 
-/* An irregular mesh may have PUs that are in no complete box. This function makes candidates of these PUs in
- * order, with SMT siblings last. `covered` [PUs] is workspace that is false. */
-static void list_left_over(const struct boxes *b, bool *covered, struct dti_candidates *s)
-{
-    uint32_t end = s->listed, tier = s->tiers;
-    for (uint32_t i = 0; i < s->listed; i++)
-        covered[s->pu[i]] = true;
-    for (uint32_t smt = 0; smt < b->mesh[3]; smt++)
-        for (uint32_t i = 0; i < b->t->counts.pus; i++) {
-            if (covered[i] || b->t->pus[i].is.mesh[3] != smt)
-                continue;
-            s->pu[end++] = i;
-            if (end - s->listed == b->size)
-                close_candidate(s, end, tier);
-        }
-}
-
 ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shape[DITTO_MESH_RANK],
                                      const int64_t stride[DITTO_MESH_RANK], bool no_smt,
                                      struct dti_candidates *out)
@@ -166,7 +171,30 @@ ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shap
             close_candidate(out, end, tier_of(t, out, end));
     }
     if (!t->counts.regular)
-        list_left_over(&b, covered, out);
+        list_in_order(t, ANY_DOMAIN, b.size, b.mesh[DITTO_MESH_RANK - 1], covered, out);
+    free(covered);
+    qsort(out->candidate, out->count, sizeof *out->candidate, in_order);
+    return DITTO_OK;
+}
+
+/* -- numbers of PUs -- */
+
+ditto_status dti_candidates_by_size(const ditto_topology *t, uint32_t size, bool no_smt,
+                                    struct dti_candidates *out)
+{
+    uint32_t usable = no_smt ? t->counts.cores : t->counts.pus;
+    if (size > usable)
+        return DTI_FAIL(DITTO_ERR_RANGE, "pus_per_replica = %u, but there are %u PUs%s: ask for at most that",
+                        size, usable, no_smt ? " without SMT siblings" : " that this process may use");
+    DTI_TRY(allocate(out, t->counts.pus, t->counts.pus));
+    bool *covered = calloc(t->counts.pus, sizeof *covered);
+    if (covered == NULL) {
+        dti_candidates_free(out);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
+    }
+    for (uint32_t domain = 0; domain <= t->domains; domain++)
+        list_in_order(t, domain < t->domains ? domain : ANY_DOMAIN, size, no_smt ? 1 : t->counts.mesh[3],
+                      covered, out);
     free(covered);
     qsort(out->candidate, out->count, sizeof *out->candidate, in_order);
     return DITTO_OK;

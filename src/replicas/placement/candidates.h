@@ -29,7 +29,7 @@ struct dti_candidates {
     uint32_t count, listed, tiers;
 };
 
-/* The next three functions list all candidates, without a limit on their number. The caller frees *out with
+/* The next four functions list all candidates, without a limit on their number. The caller frees *out with
  * dti_candidates_free. If they fail, there is nothing to free. */
 
 /* Lists boxes of the mesh. With `no_smt` the mesh has one PU per core.
@@ -38,6 +38,13 @@ struct dti_candidates {
 ditto_status dti_candidates_by_shape(const ditto_topology *topology, const int64_t shape[DITTO_MESH_RANK],
                                      const int64_t stride[DITTO_MESH_RANK], bool no_smt,
                                      struct dti_candidates *out);
+
+/* Lists sets of `size` PUs, at least 1. The PUs of each domain are cut into such sets in order, with SMT
+ * siblings last, and then what is left over of all domains. With `no_smt` there are no siblings.
+ *   DITTO_ERR_RANGE      there are fewer PUs
+ *   DITTO_ERR_NO_MEMORY */
+ditto_status dti_candidates_by_size(const ditto_topology *topology, uint32_t size, bool no_smt,
+                                    struct dti_candidates *out);
 
 /* Lists the parts of the machine that `span` names, which must not be DITTO_SPAN_DEFAULT.
  *   DITTO_ERR_NO_MEMORY */

@@ -231,9 +231,10 @@ static ditto_status check(const ditto_placement_options *o)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pus is %u but pus is NULL", o->num_pus);
     if (o->num_pus == 0 && o->pus != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: set it to the number of entries");
-    if ((o->num_pus > 0) + (o->span != DITTO_SPAN_DEFAULT) + has_shape > 1)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "more than one of pus, span and shape (or stride) is set: choose one");
+    if ((o->num_pus > 0) + (o->span != DITTO_SPAN_DEFAULT) + has_shape + (o->pus_per_replica > 0) > 1)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "more than one of pus, span, pus_per_replica and shape (or stride) is set: choose one");
     if (o->num_pus > 0 && (o->flags & DITTO_PLACEMENT_NO_SMT) != 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "DITTO_PLACEMENT_NO_SMT with pus: leave the siblings out of the list");
@@ -280,6 +281,22 @@ ditto_status dti_placement_from_sets(const ditto_topology *t, const uint32_t *pu
     return status;
 }
 
+/* Returns how many replicas there are if the options do not say it. */
+static uint32_t default_number(const ditto_topology *t, const ditto_placement_options *o,
+                               const struct dti_candidates *candidates)
+{
+    uint32_t without_siblings = 0, on_first_pus = 0;
+    if (o->pus_per_replica == 0)
+        return o->span != DITTO_SPAN_DEFAULT ? candidates->count : 1;
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        const struct dti_candidate *c = &candidates->candidate[i];
+        on_first_pus += t->pus[c->leader].is.smt == 0;
+        without_siblings += t->pus[candidates->pu[c->first + c->count - 1]].is.smt == 0;
+    }
+    return dti_topology_limit_replicas(t, without_siblings > 0 ? without_siblings : on_first_pus,
+                                       o->pus_per_replica);
+}
+
 ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_options *o,
                                 ditto_placement **out)
 {
@@ -291,18 +308,19 @@ ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_o
         return by_list(t, o, out);
     if (o->span != DITTO_SPAN_DEFAULT)
         DTI_TRY(dti_candidates_by_name(t, o->span, no_smt, &candidates));
+    else if (o->pus_per_replica > 0)
+        DTI_TRY(dti_candidates_by_size(t, o->pus_per_replica, no_smt, &candidates));
     else
         DTI_TRY(dti_candidates_by_shape(t, o->shape != NULL ? o->shape : ones,
                                         o->stride != NULL ? o->stride : ones, no_smt, &candidates));
-    uint32_t wanted = o->num_replicas > 0             ? o->num_replicas
-                      : o->span != DITTO_SPAN_DEFAULT ? candidates.count
-                                                      : 1;
+    uint32_t wanted = o->num_replicas > 0 ? o->num_replicas : default_number(t, o, &candidates);
     ditto_status status = check_number(wanted);
     if (status == DITTO_OK && (candidates.count == 0 || (wanted > candidates.count && !share)))
-        status = DTI_FAIL(DITTO_ERR_RANGE,
-                          "%u replicas: this machine has PUs for at most %u of that shape or span; ask for "
-                          "fewer, make them smaller, or set DITTO_PLACEMENT_SHARE",
-                          wanted, candidates.count);
+        status = DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "%u replicas: this machine has PUs for at most %u of that shape, span or size; ask for "
+            "fewer, make them smaller, or set DITTO_PLACEMENT_SHARE",
+            wanted, candidates.count);
     if (status == DITTO_OK)
         status = assign_candidates(t, o, &candidates, wanted, out);
     dti_candidates_free(&candidates);

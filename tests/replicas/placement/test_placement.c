@@ -88,6 +88,70 @@ static void caches_that_are_smaller_than_nodes_are_candidates(void **state)
     expect_span(MACHINE_AMD, DITTO_SPAN_LLC, 0, 1, "0: 0-7,192-199\n");
 }
 
+/* -- numbers of PUs -- */
+
+static void expect_size(int machine, uint32_t pus, uint32_t flags, uint32_t replicas, const char *expected)
+{
+    expect(machine, &OPTIONS(placement, .pus_per_replica = pus, .flags = flags, .num_replicas = replicas),
+           expected);
+}
+
+static void the_pus_of_nodes_are_cut_into_sets_of_a_size(void **state)
+{
+    /* The sets that need no sibling are the default. */
+    expect_size(MACHINE_SERVER, 32, 0, 0, "0: 0-31\n1: 32-63\n2: 64-95\n3: 96-127\n");
+    expect_size(MACHINE_SERVER, 32, 0, 2, "0: 0-31\n1: 64-95\n");
+    expect(MACHINE_SERVER,
+           &OPTIONS(placement, .pus_per_replica = 32, .num_replicas = 2, .policy = DITTO_PLACEMENT_COMPACT),
+           "0: 0-31\n1: 32-63\n");
+    expect_size(MACHINE_SERVER, 1, 0, 3, "0: 0\n1: 1\n2: 64\n");
+    expect_size(MACHINE_SERVER, 48, 0, 0, "0: 0-47\n1: 64-111\n");
+    /* The last set has what is left over of both nodes. */
+    expect_size(MACHINE_SERVER, 48, 0, 5,
+                "0: 0-47\n1: 160-191,224-239\n2: 48-63,128-159\n3: 64-111\n4: 112-127,192-223\n");
+    /* All sets need siblings. */
+    expect_size(MACHINE_SERVER, 128, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
+    expect_size(MACHINE_SERVER, 200, 0, 0, "0: 0-199\n");
+    expect_size(MACHINE_SERVER, 256, 0, 0, "0: 0-255\n");
+    expect_size(MACHINE_SERVER, 128, DITTO_PLACEMENT_SHARE, 3,
+                "0: 0-63,128-191\n1: 0-63,128-191\n2: 64-127,192-255\n");
+    expect_size(MACHINE_SERVER, 48, DITTO_PLACEMENT_NO_SMT, 0, "0: 0-47\n1: 64-111\n");
+    expect_size(MACHINE_MEMORYLESS, 2, 0, 0, "0: 0-1\n1: 2-3\n");
+    /* Fast cores come first. */
+    expect_size(MACHINE_RK3588, 3, 0, 0, "0: 4-6\n1: 7,0-1\n");
+    expect_size(MACHINE_RK3588, 4, 0, 1, "0: 4-7\n");
+}
+
+static void a_quota_limits_the_default_number_of_wide_replicas(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_SERVER);
+    ditto_placement_options o = OPTIONS(placement, .pus_per_replica = 16);
+    ditto_placement *p;
+    t->counts.cpu_quota = 40;
+    assert_ok(ditto_placement_create(t, &o, &p));
+    assert_string_equal(placement_lines(p), "0: 0-15\n1: 16-31\n2: 64-79\n");
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(t));
+}
+
+static void sizes_that_do_not_fit_are_refused(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_SERVER);
+    ditto_placement *p;
+    ditto_placement_options o = OPTIONS(placement, .pus_per_replica = 257);
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
+    assert_message("pus_per_replica = 257, but there are 256 PUs");
+    o.flags = DITTO_PLACEMENT_NO_SMT;
+    o.pus_per_replica = 129;
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
+    assert_message("pus_per_replica = 129, but there are 128 PUs without SMT siblings");
+    o.pus_per_replica = 48;
+    o.num_replicas = 3;
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
+    assert_message("at most 2 of that");
+    assert_ok(ditto_topology_destroy(t));
+}
+
 /* -- nodes without memory, nodes without PUs, a node in two packages, a machine of one core -- */
 
 static void each_node_with_pus_is_a_candidate_in_each_of_its_packages(void **state)
@@ -149,7 +213,10 @@ static void no_pu_is_shared_without_the_share_flag(void **state)
                 shape[d] = (int64_t)(1 + test_random(&random) % t->counts.mesh[d]);
                 stride[d] = (int64_t)(1 + test_random(&random) % 2);
             }
-            if (o.span == DITTO_SPAN_DEFAULT) {
+            if (k == 3) {
+                o.span = DITTO_SPAN_DEFAULT;
+                o.pus_per_replica = (uint32_t)(1 + test_random(&random) % 9);
+            } else if (o.span == DITTO_SPAN_DEFAULT) {
                 o.shape = shape, o.stride = stride;
                 o.shape_rank = o.stride_rank = 4;
             }
@@ -248,6 +315,9 @@ static void contradictions_and_unknown_values_are_refused(void **state)
         { { .num_pus = 1, .pus = pus, .set_sizes = pus }, DITTO_ERR_INVALID },
         { { .set_sizes = pus }, DITTO_ERR_INVALID },
         { { .span = DITTO_SPAN_CORE, .shape = ones, .shape_rank = 4 }, DITTO_ERR_INVALID },
+        { { .span = DITTO_SPAN_CORE, .pus_per_replica = 1 }, DITTO_ERR_INVALID },
+        { { .num_pus = 1, .pus = pus, .pus_per_replica = 1 }, DITTO_ERR_INVALID },
+        { { .shape = ones, .shape_rank = 4, .pus_per_replica = 1 }, DITTO_ERR_INVALID },
         { { .shape_rank = 4 }, DITTO_ERR_INVALID },
         { { .shape = ones, .shape_rank = 3 }, DITTO_ERR_SHAPE },
         { { .stride = ones, .stride_rank = 5 }, DITTO_ERR_SHAPE },
@@ -567,6 +637,9 @@ int main(void)
         cmocka_unit_test(blocks_of_a_shape_are_placed_on_the_server),
         cmocka_unit_test(replicas_are_placed_on_sub_numa_clusters),
         cmocka_unit_test(caches_that_are_smaller_than_nodes_are_candidates),
+        cmocka_unit_test(the_pus_of_nodes_are_cut_into_sets_of_a_size),
+        cmocka_unit_test(a_quota_limits_the_default_number_of_wide_replicas),
+        cmocka_unit_test(sizes_that_do_not_fit_are_refused),
         cmocka_unit_test(each_node_with_pus_is_a_candidate_in_each_of_its_packages),
         cmocka_unit_test(an_irregular_mesh_is_filled_in_order),
         cmocka_unit_test(no_pu_is_shared_without_the_share_flag),
