@@ -7,6 +7,7 @@
 #include <ditto.hpp>
 
 #include <chrono>
+#include <cmath>
 
 namespace
 {
@@ -66,6 +67,52 @@ void measure(ditto::replica self)
         self, "barrier", [&] { must(ditto_barrier(self.get(), nullptr)); }, [&] { self.barrier(); });
 }
 
+// A loop with stores to doubles and constants that are doubles, such as those of LULESH.
+struct nodes {
+    double *v;
+    const double *a;
+    double dt, cut;
+};
+
+inline void advance(double &v, double a, double dt, double cut)
+{
+    double next = v + a * dt;
+    v = std::fabs(next) < cut ? 0 : next;
+}
+
+// In C, the function of a part copies what it reads into local variables.
+ditto_status advance_part(std::size_t first, std::size_t last, std::uint32_t, void *user)
+{
+    const nodes n = *static_cast<nodes *>(user);
+    for (std::size_t i = first; i < last; i++)
+        advance(n.v[i], n.a[i], n.dt, n.cut);
+    return DITTO_OK;
+}
+
+void measure_loops(ditto::replica self)
+{
+    constexpr std::size_t count = 1024;
+    std::vector<double> velocity(count, 1), acceleration(count, 1);
+    nodes n = { velocity.data(), acceleration.data(), 1e-9, 1e-7 };
+    double *v = n.v, dt = n.dt, cut = n.cut;
+    const double *a = n.a;
+    auto c = [&] {
+        must(ditto_parallel_for(self.get(), advance_part, &n, 0, count, 1, DITTO_SCHEDULE_STATIC));
+    };
+    compare(self, "loop, captures by value", c, [&] {
+        self.parallel_for(0, count, [=](std::size_t first, std::size_t last) {
+            for (std::size_t i = first; i < last; i++)
+                advance(v[i], a[i], dt, cut);
+        });
+    });
+    compare(self, "loop, by reference", c, [&] {
+        self.parallel_for(0, count, [&](std::size_t first, std::size_t last) {
+            for (std::size_t i = first; i < last; i++)
+                advance(v[i], a[i], dt, cut);
+        });
+    });
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -82,6 +129,7 @@ int main(int argc, char **argv)
     try {
         ditto::strategy strategy(replicas);
         strategy.run(measure);
+        strategy.run(measure_loops);
         double quotient[101];
         ditto_replica_fn nothing = [](ditto_replica *, void *) { return DITTO_OK; };
         for (double &q : quotient) {

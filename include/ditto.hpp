@@ -29,8 +29,8 @@
 // Exceptions on a replica. An exception that leaves a function of a run ends the run on all replicas, and
 // comes out of `run` as it was thrown, on the caller's thread. If several replicas throw, it is one of
 // theirs. Over several hosts, the other hosts throw ditto::error with DITTO_ERR_USER and the text of the
-// exception. The same holds for the functions of merge_call, all_reduce_with, all_reduce_through, block_sum
-// and parallel_for, which may be left by exceptions too.
+// exception. The same holds for the functions of merge_call, all_reduce_with, all_reduce_through, block_sum,
+// parallel_for and parallel_reduce, which may be left by exceptions too.
 #ifndef DITTO_HPP
 #define DITTO_HPP
 
@@ -340,6 +340,34 @@ template <class F> ditto_status status_of(ditto_replica *self, F &&function)
         return ditto_fail(self, 0, "%s", r.failure().what());
     }
 }
+
+// True if a loop calls a copy of the callable, which lies on the stack of the calling thread. No store of the
+// loop can change what such a copy has captured by value, so that the compiler keeps it in registers. A
+// callable that can be called only if it is not const may change itself, and one that is large would fill the
+// stack: loops call these in place.
+template <class F, class... A> constexpr bool is_copied()
+{
+    if constexpr (std::is_object_v<F>)
+        return std::is_trivially_copyable_v<F> && std::is_copy_constructible_v<F> && sizeof(F) <= 1024 &&
+               std::is_invocable_v<const F &, A...>;
+    else
+        return false;
+}
+template <class F, class... A> using local = std::conditional_t<is_copied<F, A...>(), const F, F &>;
+
+// Calls a part of a loop. Only a function that needs it gets the number of the device.
+template <class F>
+decltype(auto) call_part(F &part, std::size_t first, std::size_t last, std::uint32_t device)
+{
+    if constexpr (std::is_invocable_v<F &, std::size_t, std::size_t>)
+        return part(first, last);
+    else
+        return part(first, last, device);
+}
+template <class F>
+using local_part = std::conditional_t<is_copied<F, std::size_t, std::size_t>() ||
+                                          is_copied<F, std::size_t, std::size_t, std::uint32_t>(),
+                                      const F, F &>;
 
 // A function of the user's, which C calls. Its exceptions wait here until the C function has returned.
 template <class F> struct function {
@@ -885,9 +913,10 @@ class replica
         auto each = [](void *out, const void *left, const void *right, std::size_t count, void *user) {
             auto &called = *static_cast<detail::function<callable> *>(user);
             return called.guard(nullptr, [&] {
+                detail::local<callable, const T &, const T &> own = *called.callable;
                 for (std::size_t i = 0; i < count; i++)
-                    static_cast<T *>(out)[i] = (*called.callable)(static_cast<const T *>(left)[i],
-                                                                  static_cast<const T *>(right)[i]);
+                    static_cast<T *>(out)[i] = own(static_cast<const T *>(left)[i],
+                                                   static_cast<const T *>(right)[i]);
             });
         };
         return ended(
@@ -978,17 +1007,12 @@ class replica
         auto compute = [](void *out, std::size_t first, std::size_t elements, void *user) {
             auto &called = *static_cast<detail::function<callable> *>(user);
             return called.guard(nullptr, [&] {
+                detail::local<callable, std::size_t> own = *called.callable;
                 for (std::size_t i = 0; i < elements; i++)
-                    static_cast<T *>(out)[i] = (*called.callable)(first + i);
+                    static_cast<T *>(out)[i] = own(first + i);
             });
         };
-        ditto_status status = ditto_block_sum_with(self_, compute, &f, &sum, count, dtype_of<T>(), options);
-#if DITTO_CPP_THROWS
-        f.end(status);
-        return sum;
-#else
-        return detail::give(status, sum);
-#endif
+        return ended(f, ditto_block_sum_with(self_, compute, &f, &sum, count, dtype_of<T>(), options), sum);
     }
     // One element of each replica.
     template <class T>
@@ -1060,18 +1084,50 @@ class replica
         return p;
     }
 
-    // Calls function(first, last) for parts of [begin, end), on the PUs of this replica.
+    // The number of PUs that loops use. A function on one of them gets its number, from 0.
+    std::uint32_t num_logical_devices() const noexcept
+    {
+        return ditto_num_logical_devices(self_);
+    }
+    // Calls function(first, last), or function(first, last, device), for parts of [begin, end), on the PUs of
+    // this replica. A small function that is copied byte by byte, as most lambdas are, is copied for each
+    // part. Capture by value what the loop reads (docs/cpp.md, "Loops").
     template <class F>
     outcome<void> parallel_for(std::size_t begin, std::size_t end, F &&body, std::size_t grain = 1,
                                ditto_schedule schedule = ditto_schedule()) const
     {
         using callable = std::remove_reference_t<F>;
         detail::function<callable> f(body);
-        auto part = [](std::size_t first, std::size_t last, std::uint32_t, void *user) {
+        auto part = [](std::size_t first, std::size_t last, std::uint32_t device, void *user) {
             auto &called = *static_cast<detail::function<callable> *>(user);
-            return called.guard(nullptr, [&] { return (*called.callable)(first, last); });
+            return called.guard(nullptr, [&] {
+                detail::local_part<callable> own = *called.callable;
+                return detail::call_part(own, first, last, device);
+            });
         };
         return ended(f, ditto_parallel_for(self_, part, &f, begin, end, grain, schedule));
+    }
+    // The same for a function that returns an element for each part. The elements are combined in an order
+    // that depends only on `begin`, `end` and `grain`. Any op but DITTO_MEAN. If the loop has no indices, the
+    // function is called once, with an empty part.
+    template <class F>
+    auto parallel_reduce(std::size_t begin, std::size_t end, F &&body, ditto_op op = DITTO_SUM,
+                         std::size_t grain = 1) const
+    {
+        using callable = std::remove_reference_t<F>;
+        using T = std::decay_t<decltype(detail::call_part(body, begin, end, 0u))>;
+        detail::function<callable> f(body);
+        T all{};
+        auto part = [](std::size_t first, std::size_t last, std::uint32_t device, void *partial, void *user) {
+            auto &called = *static_cast<detail::function<callable> *>(user);
+            return called.guard(nullptr, [&] {
+                detail::local_part<callable> own = *called.callable;
+                *static_cast<T *>(partial) = detail::call_part(own, first, last, device);
+            });
+        };
+        ditto_status status = ditto_parallel_reduce(self_, part, &f, begin, end, grain, dtype_of<T>(), op, 1,
+                                                    &all);
+        return ended(f, status, all);
     }
 
     // The present values of a variable, as this replica sees them. They are valid until it is changed. Those
@@ -1160,6 +1216,18 @@ class replica
         return detail::done(status);
 #endif
     }
+    // The same for a call that gives an element.
+    template <class F, class T>
+    static outcome<T> ended(detail::function<F> &f, ditto_status status, const T &given)
+    {
+#if DITTO_CPP_THROWS
+        f.end(status);
+        return given;
+#else
+        (void)f;
+        return detail::give(status, given);
+#endif
+    }
     template <class S, class D> static bool fits(const S &src, D &dst, std::size_t more, std::size_t less)
     {
         using from = detail::element_of<const S>;
@@ -1202,6 +1270,14 @@ class replica
 
     ditto_replica *self_;
 };
+
+// The replica of the calling thread: in a function of a run, and in no strategy. Elsewhere there is none, for
+// example in a merge function and in functions on devices (ditto/context.h).
+inline std::optional<replica> current_replica() noexcept
+{
+    ditto_replica *self = ditto_get_replica_context();
+    return self != nullptr ? std::optional<replica>(self) : std::nullopt;
+}
 
 // -- a strategy --
 

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -117,6 +119,113 @@ static void functions(ditto::replica self)
         calls++;
     });
     CHECK(calls == (self.id() == 0 ? 1 : 0));
+}
+
+// -- loops --
+
+static std::vector<int> *visited;
+static void visit(std::size_t first, std::size_t last)
+{
+    for (std::size_t i = first; i < last; i++)
+        (*visited)[i]++;
+}
+
+// What the loop has called last.
+static std::atomic<const void *> called_at;
+struct small_body {
+    int *sums;
+    void operator()(std::size_t first, std::size_t last, std::uint32_t device) const
+    {
+        sums[device] += static_cast<int>(last - first);
+        called_at = this;
+    }
+};
+struct large_body {
+    char bytes[4096];
+    void operator()(std::size_t, std::size_t) const
+    {
+        called_at = this;
+    }
+};
+struct changing_body {
+    std::atomic<std::size_t> *sum;
+    const void *last;
+    void operator()(std::size_t first, std::size_t end)
+    {
+        *sum += end - first;
+        called_at = last = this;
+    }
+};
+
+static void loops(ditto::replica self)
+{
+    std::uint32_t devices = self.num_logical_devices();
+    std::vector<int> sums(devices), touched(1000);
+    small_body small{ sums.data() };
+    self.parallel_for(0, 1000, small);
+    CHECK(std::accumulate(sums.begin(), sums.end(), 0) == 1000 && called_at != &small);
+    CHECK(devices == 1 || sums[devices - 1] > 0);
+    // A callable that is large, or may change, is called in place.
+    const large_body large{};
+    self.parallel_for(0, 1000, large);
+    CHECK(called_at == &large);
+    std::atomic<std::size_t> sum{ 0 };
+    changing_body changing{ &sum, nullptr };
+    self.parallel_for(0, 1000, changing, 1000);
+    CHECK(sum == 1000 && called_at == &changing && changing.last == &changing);
+    std::function<void(std::size_t, std::size_t)> stored = [&](std::size_t first, std::size_t last) {
+        sum += last - first;
+    };
+    self.parallel_for(0, 1000, stored);
+    CHECK(sum == 2000);
+    std::size_t turns = 0;
+    self.parallel_for(
+        0, 10, [turns, &sum](std::size_t, std::size_t) mutable { sum = ++turns; }, 10);
+    CHECK(sum == 1);
+    visited = &touched;
+    self.parallel_for(0, touched.size(), visit);
+    self.parallel_for(0, touched.size(), &visit);
+    CHECK(std::count(touched.begin(), touched.end(), 2) == 1000);
+
+    auto numbers = [](std::size_t first, std::size_t last) {
+        double part = 0;
+        for (std::size_t i = first; i < last; i++)
+            part += static_cast<double>(i);
+        return part;
+    };
+    CHECK(self.parallel_reduce(0, 1001, numbers) == 500500.0);
+    CHECK(self.parallel_reduce(0, 1001, numbers, DITTO_SUM, 100) == 500500.0);
+    CHECK(self.parallel_reduce(7, 7, numbers) == 0.0);
+    CHECK(self.parallel_reduce(
+              0, 1000, [](std::size_t, std::size_t last) { return last; }, DITTO_MAX) == 1000);
+    CHECK(self.parallel_reduce(
+        0, 1000, [=](std::size_t, std::size_t, std::uint32_t device) { return device < devices; },
+        DITTO_AND));
+
+    auto current = ditto::current_replica();
+    CHECK(current && current->get() == self.get() && current->id() == self.id());
+    std::atomic<int> replicas{ 0 };
+    self.parallel_for(0, devices,
+                      [&](std::size_t, std::size_t) { replicas += ditto::current_replica() ? 1 : 0; });
+    CHECK(replicas == 0);
+    self.merge_call([](ditto::strategy_view) { CHECK(!ditto::current_replica()); });
+}
+
+static void play_loops()
+{
+    auto outside = ditto::current_replica();
+    CHECK(outside && outside->id() == 0 && outside->size() == 1);
+    ditto_topology *topology = nullptr;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
+    ditto::call(ditto_topology_create, nullptr, &topology);
+    ditto::call(ditto_topology_count, topology, &counts);
+    ditto::call(ditto_topology_destroy, topology);
+    auto options = ditto::strategy::with(1);
+    ditto::strategy(options).run(loops);
+    options.pus_per_replica = std::min(counts.pus, 4u);
+    ditto::strategy wide(options);
+    wide.run(loops);
+    wide.run([&](ditto::replica self) { CHECK(self.num_logical_devices() == options.pus_per_replica); });
 }
 
 static void started(ditto::replica self)
@@ -319,6 +428,19 @@ static void errors(std::uint32_t n)
         self.parallel_for(0, 10, [](std::size_t, std::size_t) { throw std::length_error("in a loop"); });
     };
     CHECK(has(thrown<std::length_error>([&] { strategy.run(loop); }), "in a loop"));
+    auto reduce = [](ditto::replica self) {
+        self.parallel_reduce(0, 10, [](std::size_t first, std::size_t) -> double {
+            if (first > 0)
+                throw std::length_error("in a reduction");
+            return 0;
+        });
+    };
+    CHECK(has(thrown<std::length_error>([&] { strategy.run(reduce); }), "in a reduction"));
+    auto mean = [](ditto::replica self) {
+        self.parallel_reduce(
+            0, 10, [](std::size_t, std::size_t) { return 1.0; }, DITTO_MEAN);
+    };
+    CHECK(has(thrown<ditto::error>([&] { strategy.run(mean); }), "MEAN"));
     auto merge = [](ditto::replica self) {
         self.merge_call([](ditto::strategy_view) { throw std::length_error("in a merge function"); });
     };
@@ -405,6 +527,7 @@ static void threads()
 int main()
 {
     play_collectives();
+    play_loops();
     variables();
     for (std::uint32_t n : counts)
         errors(n);

@@ -78,6 +78,12 @@ int main()
             return sum.failure();
         if (*sum != 6)
             return ditto::error(DITTO_ERR_USER, "another sum");
+        auto indices = self.parallel_reduce(0, 9,
+                                            [](std::size_t first, std::size_t last) { return last - first; });
+        auto mean = self.parallel_reduce(
+            0, 9, [](std::size_t, std::size_t) { return 1.0; }, DITTO_MEAN);
+        if (!indices || *indices != 9 || mean.code() != DITTO_ERR_UNSUPPORTED)
+            return ditto::error(DITTO_ERR_USER, "another reduction");
         return self.barrier();
     });
     CHECK(status && *status == DITTO_OK);
