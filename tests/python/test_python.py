@@ -338,6 +338,13 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "timeout_ms = 4294967296 does not fit"):
             ditto.Strategy(2, timeout_ms=2 ** 32)
 
+    def test_replicas_have_the_pus_that_are_asked_for(self):
+        pus = len(os.sched_getaffinity(0))
+        with ditto.Strategy(1, pus_per_replica=pus) as strategy:
+            self.assertEqual(int(strategy.describe().split("memory\n")[1].split()[6]), pus)
+        with self.assertRaisesRegex(ditto.Error, f"pus_per_replica = {pus + 1}, but there are {pus} PUs"):
+            ditto.Strategy(1, pus_per_replica=pus + 1)
+
     def test_operations_that_are_left_behind(self):
         def leaves(self):
             pending = self.all_reduce_start(numpy.ones(100000), numpy.empty(100000))
