@@ -67,8 +67,8 @@ void measure(ditto::replica self)
         self, "barrier", [&] { must(ditto_barrier(self.get(), nullptr)); }, [&] { self.barrier(); });
 }
 
-// A loop over cells of a list, with several stores to a double between which it reads numbers that are the same
-// for all cells, such as the loops of LULESH.
+// A loop over cells of a list, such as those of LULESH. Between several stores to a double it reads numbers
+// that are the same for all cells.
 struct cells {
     double *pressure;
     const double *energy, *volume;

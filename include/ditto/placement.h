@@ -41,11 +41,10 @@ typedef enum ditto_span {
  *
  *  The PUs of a replica are given in one of four ways: explicitly (`pus`), as a part of the machine
  *  (`span`), by their number (`pus_per_replica`), or as a box of the mesh (`shape` and `stride`). More than
- *  one of them is DITTO_ERR_INVALID. A
- *  shape [a, b, c, d] gives each replica a box of a packages x b nodes x c cores x d PUs. With a stride [p,
- *  q, r, s] the coordinates of the box are p, q, r, s apart, and boxes of other replicas fill the gaps. For
- *  example, with a stride of 2 on cores one replica has the even cores of a block, and the next has the odd
- *  ones. All arrays are read only during the call. */
+ *  one of them is DITTO_ERR_INVALID. A shape [a, b, c, d] gives each replica a box of a packages x b nodes x
+ *  c cores x d PUs. With a stride [p, q, r, s] the coordinates of the box are p, q, r, s apart, and boxes of
+ *  other replicas fill the gaps. For example, with a stride of 2 on cores one replica has the even cores of a
+ *  block, and the next has the odd ones. All arrays are read only during the call. */
 typedef struct ditto_placement_options {
     size_t struct_size; /**< set by DITTO_PLACEMENT_OPTIONS_INIT */
 
@@ -116,12 +115,12 @@ typedef struct ditto_placement ditto_placement;
 
 /** Assigns PUs of a topology to replicas.
  *
- *  With `span`, `shape` or `pus_per_replica`, sets that start on the first PU of a core are taken on all nodes
- *  before sets that start on SMT siblings. Of these, sets of fast kinds of cores are taken before those that
- *  have a core of a slower kind, and those of a node in the order of the mesh. Within a replica, the first
- *  PUs of its cores come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or
- *  nodes differ, complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in
- *  order, and such a replica may span several nodes.
+ *  Unless PUs are given, sets that start on the first PU of a core are taken on all nodes before sets that
+ *  start on SMT siblings. Of these, sets of fast kinds of cores are taken before those that have a core of a
+ *  slower kind, and those of a node in the order of the mesh. Within a replica, the first PUs of its cores
+ *  come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes
+ *  differ, complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order,
+ *  and such a replica may span several nodes.
  *
  *  Replicas are numbered in the order of their leaders' PUs in the mesh. This holds for `pus` too, whatever
  *  the order of the sets.

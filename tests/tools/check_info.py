@@ -73,7 +73,8 @@ def differences_of_variables(program, schema):
         yield f"the sources have {sorted(read)}, but docs/environment.md has {sorted(said)}"
 
     values = {"DITTO_LIBRARY_PATH": "/", "DITTO_PART": "off", "DITTO_PIN": "none",
-              "DITTO_PUS_PER_REPLICA": "1", "DITTO_SPIN_US": "5", "DITTO_TIMEOUT_MS": "90000", "DITTO_TUNING": "small_bytes=2K", "DITTO_WAIT": "default"}
+              "DITTO_PUS_PER_REPLICA": "1", "DITTO_SPIN_US": "5", "DITTO_TIMEOUT_MS": "90000",
+              "DITTO_TUNING": "small_bytes=2K", "DITTO_WAIT": "default"}
     printed = json.loads(run(program, ["--json"], **values).stdout)["environment"]
     if printed != values or set(values) != set(usual):
         yield f"with {values}, --json printed {printed}"
