@@ -36,9 +36,11 @@ struct peer {
 struct launch {
     const char *name, *family, *program;
 
-    /* The words before the program, if there is a PU for each replica, and if there are fewer PUs. %N
-     * stands for the number of replicas. In the second case an MPI program binds its process itself. */
-    const char *one_per_core, *oversubscribed;
+    /* The words before the program. The first ones are used if each replica can have a PU of its own and the
+     * process may use all PUs. Otherwise the others are used, because the launchers of MPI bind ranks to PUs
+     * that this process may not use, and an MPI program then binds its process itself. %N stands for the
+     * number of replicas, and %P for "user:" and the PU of each. */
+    const char *one_per_core, *otherwise;
 
     /* With more replicas per PU the rows would take minutes. 0 means no limit. */
     uint32_t most_per_pu;
@@ -52,7 +54,8 @@ struct launch {
 #define OPENMPI                                                                 \
     "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core", \
         "mpirun.openmpi --allow-run-as-root -np %N --bind-to none --oversubscribe", 4
-#define MPICH "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to none", 4
+/* With -bind-to %P, the memory that MPI_Init touches is on the node of the rank. */
+#define MPICH "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to %P", 4
 
 static const struct launch launches[] = {
     { "libgomp", "OpenMP", "peer-libgomp", "", "", 0, NULL, NULL, false },
@@ -93,22 +96,39 @@ static uint32_t count_pus(void)
     return (uint32_t)CPU_COUNT(&allowed);
 }
 
+/* Writes the PUs of the replicas, those of pin_to_part. */
+static void list_pus(char *text, size_t size, uint32_t replicas)
+{
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    uint32_t pus = (uint32_t)CPU_COUNT(&allowed), id = 0;
+    size_t used = (size_t)snprintf(text, size, "user");
+    for (uint32_t cpu = 0, index = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed))
+            continue;
+        for (; id < replicas && (replicas > pus ? id * pus / replicas : id) == index; id++)
+            used += (size_t)snprintf(text + used, size - used, "%c%u", id == 0 ? ':' : ',', cpu);
+        index++;
+    }
+}
+
 /* Executes the peer in the child process. Its arguments are the number of replicas, and whether it has to
  * bind them. */
 static void become(const struct launch *launch, char *program, uint32_t replicas)
 {
     enum { MOST_WORDS = 32 };
-    char number[16], text[512], *word[MOST_WORDS], *rest = NULL;
+    char number[16], pus[8 * WORK_MOST_REPLICAS], text[512], *word[MOST_WORDS], *rest = NULL;
     int count = 0;
-    bool oversubscribed = replicas > count_pus();
+    bool binds = replicas > count_pus() || count_pus() < (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     snprintf(number, sizeof number, "%u", replicas);
-    snprintf(text, sizeof text, "%s", oversubscribed ? launch->oversubscribed : launch->one_per_core);
+    list_pus(pus, sizeof pus, replicas);
+    snprintf(text, sizeof text, "%s", binds ? launch->otherwise : launch->one_per_core);
     for (char *w = strtok_r(text, " ", &rest); w != NULL && count < MOST_WORDS - 4;
          w = strtok_r(NULL, " ", &rest))
-        word[count++] = strcmp(w, "%N") == 0 ? number : w;
+        word[count++] = strcmp(w, "%N") == 0 ? number : strcmp(w, "%P") == 0 ? pus : w;
     word[count++] = program;
     word[count++] = number;
-    word[count++] = oversubscribed ? "bind" : "bound";
+    word[count++] = binds ? "bind" : "bound";
     word[count] = NULL;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
