@@ -19,6 +19,7 @@ $hdf5_packages gdb systemtap-sdt-dev libpfm4-dev iproute2"
 
 # What the other verbs need.
 peer_packages="$mpi_packages libgloo-dev libtbb-dev $openmp_packages gnuplot-nox"
+bundle_packages="mpich libmpich-dev $openmp_packages"
 docs_packages="doxygen python3-sphinx furo python3-myst-parser"
 deb_packages="$jemalloc_packages $mpi_packages $docs_packages build-essential debhelper lintian git"
 lint_packages="git clang clang-format clang-tidy cppcheck doxygen libopenmpi-dev abigail-tools"

@@ -4,6 +4,7 @@
 #     bare.sh first    a user without sudo gets the command for root; ./run demo as root, in a folder with a
 #                      space in its name; ./run test --suite unit by the user
 #     bare.sh deb      ./run deb, and programs of an installation of its packages in a second bare Debian
+#     bare.sh bundle   the folder of ./run bundle, which is made on this machine, and measures for a minute
 # The bare system is made once, and kept in .bare/RELEASE. An exit status of 77 means that the test was
 # skipped, which is a failure in CI. The reason is printed.
 set -eu
@@ -16,7 +17,7 @@ skip() {
 }
 [ "$(id -u)" = 0 ] || skip "only root can make a chroot"
 command -v debootstrap >/dev/null || skip "debootstrap is not installed"
-case ${1:-} in first | deb) ;; *) echo "usage: bare.sh first|deb" >&2; exit 2 ;; esac
+case ${1:-} in first | deb | bundle) ;; *) echo "usage: bare.sh first|deb|bundle" >&2; exit 2 ;; esac
 
 mkdir -p .bare
 work=$PWD/.bare/work.$$
@@ -84,6 +85,28 @@ if [ "$1" = first ]; then
     sed -n '/^Ok:/,$p' "$log"
     left=$(ls "$work/root/tmp")
     [ -z "$left" ] || fail "these stay in the temporary folder: $left"
+    exit 0
+fi
+
+if [ "$1" = bundle ]; then
+    sh tools/bundle.sh "$work/bundle" >"$log" 2>&1 || { tail -n 8 "$log" >&2; fail "tools/bundle.sh failed"; }
+    tail -n 1 "$log"
+    cp -a "$base" "$work/root"
+    mv "$work/bundle" "$work/root/bundle"
+    # as_root COMMAND: a line for the shell.
+    as_root() { in_bare "$work/root" sh -c "cd /root && $1" >"$log" 2>&1; }
+    as_root "/bundle/ditto-info && /bundle/measure 1" || { tail -n 8 "$log" >&2; fail "measure failed"; }
+    grep '^[0-9]* rows are in' "$log"
+    ! as_root "/bundle/measure 1" || fail "measure has overwritten figures"
+    rm "$work"/root/root/*.csv
+
+    # It is killed when the first rows are there, and they can be read.
+    as_root "{ /bundle/measure 9 & } && until grep -qs '^all-reduce,mpich,' *.csv; do
+        kill -0 \$! && sleep 1 || exit; done; kill -KILL \$!" ||
+        { tail -n 8 "$log" >&2; fail "measure wrote no row of MPICH"; }
+    python3 bench/figures.py all "$work"/root/root/*.csv >"$log" || fail "bench/figures.py failed"
+    grep -E '^\| all-reduce 8 B, in place \| 2 \| ([0-9.]+ \| ){2}\w' "$log" ||
+        { cat "$log"; fail "figures of ditto or its bound are missing"; }
     exit 0
 fi
 
