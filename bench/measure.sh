@@ -180,8 +180,9 @@ csv=$(awk -F ': ' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ {
     /^$/ { exit } END { print v "-" f "-" m }' /proc/cpuinfo).csv
 [ ! -e "$csv" ] || { complain "$csv exists, and has earlier figures: move it away"; exit 1; }
 allowed=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+quota=$( (start ditto-info) | sed -n 's/^ *\(CPU quota: .*\)/\1/p')
 (start ditto-bench machine) >"$csv"
-awk -v text="a bundle, compiled for $kind; PUs: $allowed; cores: $cores" '
+awk -v text="a bundle, compiled for $kind; PUs: $allowed; $quota; cores: $cores" '
     BEGIN { split("? packages nodes caches", name, " ") }
     { for (i = 2; i <= 4; i++) if (!seen[i, $i]++) first[i] = first[i] " " $1 }
     END {
