@@ -101,11 +101,11 @@ if [ "$1" = bundle ]; then
     rm "$work"/root/root/*.csv
 
     # It is killed when the first rows are there, and they can be read.
-    as_root "{ /bundle/measure 9 & } && until grep -qs '^all-reduce,mpich,' *.csv; do
+    as_root "{ /bundle/measure 9 & } && until grep -qs '^barrier,mpich,' *.csv; do
         kill -0 \$! && sleep 1 || exit; done; kill -KILL \$!" ||
         { tail -n 8 "$log" >&2; fail "measure wrote no row of MPICH"; }
     python3 bench/figures.py all "$work"/root/root/*.csv >"$log" || fail "bench/figures.py failed"
-    grep -E '^\| all-reduce 8 B, in place \| 2 \| ([0-9.]+ \| ){2}\w' "$log" ||
+    grep -E '^\| barrier \| 2 \| ([0-9.]+ \| ){2}\w' "$log" ||
         { cat "$log"; fail "figures of ditto or its bound are missing"; }
     exit 0
 fi
