@@ -1,5 +1,6 @@
 /* bench/report.c - prints tables and CSV, see report.h. */
 #include "report.h"
+#include "judge.h"
 
 #include <bench-commit.h>
 #include <ditto/api.h>
@@ -65,22 +66,6 @@ void report_machine(void)
     printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; a barrier "
            "is taken "
            "off\n");
-}
-
-/* -- the fastest contender -- */
-
-/* Returns the index of the fastest form of the bound, or of the fastest peer of a family. Returns -1 if none
- * of them does this work. */
-static int best(const struct contender *c, const struct result *r, uint32_t count, const char *family)
-{
-    int best = -1;
-    for (uint32_t i = 0; i < count; i++) {
-        bool wanted = family == NULL ? c[i].is_bound
-                                     : c[i].family != NULL && strcmp(c[i].family, family) == 0;
-        if (wanted && r[i].median_ns > 0 && (best < 0 || r[i].median_ns < r[best].median_ns))
-            best = (int)i;
-    }
-    return best;
 }
 
 static double ns_of(const struct result *r, int which)
@@ -241,7 +226,7 @@ static void table_row(const struct request *q, const struct work *work, const st
     for (int i = 0; i < (q->peers ? PEERS : 1); i++)
         ns_cell(ns_of_name(c, r, count, peers[i]));
     for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
-        ratio_cell(ns, ns_of(r, best(c, r, count, families[i])));
+        ratio_cell(ns, ns_of(r, judge_best(c, r, count, families[i])));
     remarks(q, work, c, row, count);
     for (uint32_t i = 0; i < count; i++)
         if (r[i].median_ns > 0 && (!c[i].is_bound || (int)i == bound))
@@ -271,8 +256,8 @@ static void print_row(const struct request *q, const struct work *work, const st
                       const struct measured *row, uint32_t count)
 {
     const struct result *r = row->result;
-    int bound = best(c, r, count, NULL);
-    double openmp_ns = ns_of(r, best(c, r, count, "OpenMP"));
+    int bound = judge_best(c, r, count, NULL);
+    double openmp_ns = ns_of(r, judge_best(c, r, count, "OpenMP"));
     if (!q->csv) {
         table_row(q, work, c, row, count, bound);
         return;
@@ -288,16 +273,4 @@ void report_rows(const struct request *q, const struct work *work, const struct 
     for (uint32_t m = 0; m < modes; m++)
         print_row(q, work, c, &row[m], count);
     fflush(stdout);
-}
-
-bool report_is_sound(const struct contender *c, const struct measured *row, uint32_t modes, uint32_t count)
-{
-    for (uint32_t m = 0; m < modes; m++) {
-        const struct result *r = row[m].result;
-        int bound = best(c, r, count, NULL);
-        if (bound >= 0 && r[0].median_ns > 0 && r[0].median_ns < 0.97 * r[bound].median_ns && !r[0].noisy &&
-            !row[m].too_few)
-            return false;
-    }
-    return true;
 }

@@ -12,8 +12,4 @@ void report_heading(const struct request *q);
 void report_rows(const struct request *q, const struct work *work, const struct contender *c,
                  const struct measured *row, uint32_t modes, uint32_t count);
 
-/* Returns false if ditto takes less than 0.97 of the time of each form of the bound in a mode, and its
- * samples are neither noisy nor too few. Then the bound may be wrong. */
-bool report_is_sound(const struct contender *c, const struct measured *row, uint32_t modes, uint32_t count);
-
 #endif

@@ -198,11 +198,6 @@ static void check_size(const struct request *r, size_t bytes)
         refuse(text, "is below 6400, the least for a list of 100 tensors");
 }
 
-static bool has_root(const struct bench_facts *facts)
-{
-    return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
-}
-
 static bool has_option(enum bench_kind kind, int option)
 {
     const struct bench_facts *facts = &bench_facts[kind];
@@ -215,7 +210,7 @@ static bool has_option(enum bench_kind kind, int option)
     case OP:
         return facts->reduces;
     case TURNS:
-        return has_root(facts);
+        return work_has_root(kind);
     case SKEW:
         return kind == BENCH_SKEW || kind == BENCH_WAIT;
     case LOAD:

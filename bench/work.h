@@ -73,6 +73,12 @@ struct bench_facts {
 };
 extern const struct bench_facts bench_facts[BENCH_KINDS];
 
+static inline bool work_has_root(enum bench_kind kind)
+{
+    const struct bench_facts *facts = &bench_facts[kind];
+    return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
+}
+
 /* A program has data of its own, and meets inside. */
 static inline bool work_is_program(enum bench_kind kind)
 {
