@@ -103,13 +103,6 @@ static void rest_pool(void)
 static struct worker *shared_workers; /* one set of buffers for all forms */
 static uint32_t users;
 
-static bool does(const struct form *form, const struct work *work)
-{
-    return (form->kinds >> bench_facts[work->kind].like & 1u) != 0 && work->bytes >= form->least_bytes &&
-           (form->most_bytes == 0 || work->bytes <= form->most_bytes) &&
-           !(form->out_of_place && work->in_place) && loops_can(work);
-}
-
 /* Each repetition is a fork and a join, with a loop between them if there is one. Sets the counts of
  * `clocks`. */
 static double forks(const struct work *work, struct worker *clocks)
@@ -161,7 +154,7 @@ static const struct counts *bound_counts(void *form, uint32_t replica)
 
 static bool bound_prepare(void *state, const struct work *work)
 {
-    if (!does(state, work))
+    if (!form_does(state, work))
         return false;
     if (users++ > 0)
         return true;
@@ -199,6 +192,7 @@ uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replic
     team = replicas;
     pool.id[0] = counters_this_thread();
     oversubscribed = replicas > (uint32_t)CPU_COUNT(&before);
+    bound_slots_open(replicas);
     for (uint32_t i = 1; i < replicas; i++)
         if (sem_init(&pool.awake[i], 0, 0) != 0 ||
             pthread_create(&pool.thread[i], NULL, pool_thread, (void *)(uintptr_t)i) != 0)
@@ -222,4 +216,5 @@ void bound_close(void)
     fork_join();
     for (uint32_t i = 1; i < team; i++)
         pthread_join(pool.thread[i], NULL);
+    bound_slots_close();
 }

@@ -9,13 +9,6 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define PAUSE() _mm_pause()
-#else
-#define PAUSE() __asm__ volatile("" ::: "memory")
-#endif
-
 /* All threads read it during measurements, so it is not on a cache line that is written then. */
 struct bound_team {
     alignas(128) uint32_t size;
@@ -52,8 +45,11 @@ struct form {
     bool for_own_pus;               /* for at most as many threads as PUs */
     bool out_of_place;              /* not for work in place */
 };
-/* bound_forms.c */
+/* bound_forms.c. The slots of large messages are opened before the forms are used. */
+void bound_slots_open(uint32_t replicas);
+void bound_slots_close(void);
 extern const struct form bound_forms[];
 extern const uint32_t bound_form_count;
+bool form_does(const struct form *form, const struct work *work);
 
 #endif

@@ -1,13 +1,21 @@
 /* bench/bound_forms.c - hand-written collectives for single cases. The fastest form of a row is its bound.
  *
  * All forms give the same guarantee about order as ditto: a replica returns only after all replicas have
- * called. All forms that may be the fastest belong here. If ditto is faster than all forms, one is
+ * called. All forms that may be the fastest belong here. If ditto or a peer is faster than all forms, one is
  * missing. */
 #include "bound.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { SLOT_BYTES = 8192, SLOT_TEAM = 64 };
+enum {
+    SLOT_BYTES = 8192,
+    SLOT_TEAM = 64,
+    COPY_BYTES = 1 << 20,
+    LARGE_SLOT_BYTES = 8 << 20,
+    STRIPE_BYTES = 16 << 10
+};
 
 /* -- between two meetings -- */
 
@@ -24,6 +32,21 @@ static void owners(void *context, uint32_t id, const struct work *work, struct w
     loops_sources(work, w, in);
     meet(form, id);
     loops_produce(form->variant, work, in, w, loops_share(work, id), id, true);
+    meet(form, id);
+}
+
+/* The same with stripes. Each replica owns every n-th stripe, and not one range, of which a part may have
+ * left the caches of the replica that wrote it. */
+static void stripes(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct form *form = context;
+    const char *in[WORK_MOST_REPLICAS];
+    loops_sources(work, w, in);
+    meet(form, id);
+    for (size_t at = id * (size_t)STRIPE_BYTES; at < work->bytes; at += work->replicas * (size_t)STRIPE_BYTES)
+        loops_produce(form->variant, work, in, w,
+                      loops_common((struct span){ at, at + STRIPE_BYTES }, (struct span){ 0, work->bytes }),
+                      id, true);
     meet(form, id);
 }
 
@@ -68,10 +91,39 @@ static void halves(void *context, uint32_t id, const struct work *work, struct w
     meet(form, id);
 }
 
-/* -- one meeting: small messages are copied to slots, which are reused in the next but one meeting. Each
- *    replica reads its own message from its source, because others have taken the lines of its slot -- */
+/* -- one meeting: messages are copied to slots, which are reused in the next but one meeting. Each replica
+ *    reads its own message from its source, because others have taken the lines of its slot -- */
 
 static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
+
+/* The slots of messages of more than SLOT_BYTES. Their pages are touched when they are used. */
+static char *large_slots;
+
+void bound_slots_open(uint32_t replicas)
+{
+    size_t huge_page = (size_t)2 << 20, count = 2 * (size_t)(replicas < SLOT_TEAM ? replicas : SLOT_TEAM);
+    large_slots = aligned_alloc(huge_page, count * LARGE_SLOT_BYTES);
+    if (large_slots == NULL)
+        exit(1);
+    madvise(large_slots, count * LARGE_SLOT_BYTES, MADV_HUGEPAGE);
+}
+
+void bound_slots_close(void)
+{
+    free(large_slots);
+}
+
+static char *large_slot(uint32_t id, uint32_t parity)
+{
+    return large_slots + (2 * (size_t)id + parity) * LARGE_SLOT_BYTES;
+}
+
+/* The loop of forms that read slots. In VARIANT_PLAIN, the sum of more than two inputs passes through a block
+ * in the first-level cache, which is slow for small messages. */
+static enum variant slot_variant(const struct work *work)
+{
+    return work->replicas == 2 ? VARIANT_PLAIN : VARIANT_REGISTERS;
+}
 
 /* In VARIANT_AHEAD, prefetches the lines to which the next message will be written. Other replicas have read
  * them in the last meeting but one. */
@@ -85,16 +137,61 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
 {
     const struct form *form = context;
     uint32_t parity = (bound_episode[id].count + 1) & 1;
+    bool large = form->most_bytes > SLOT_BYTES;
     struct span input = work_input(work, id);
+    char *own_slot = large ? large_slot(id, parity) : slots[id][parity];
     const char *in[SLOT_TEAM];
-    memcpy(slots[id][parity] + input.first, w[id].src + input.first, input.end - input.first);
+    if (form->variant == VARIANT_STREAM)
+        loops_copy(VARIANT_STREAM, own_slot, w[id].src, input);
+    else
+        memcpy(own_slot + input.first, w[id].src + input.first, input.end - input.first);
     if (form->variant == VARIANT_DEMOTE)
-        demote(slots[id][parity] + input.first, input.end - input.first);
+        demote(own_slot + input.first, input.end - input.first);
     for (uint32_t r = 0; r < work->replicas; r++)
-        in[r] = r == id ? w[id].src : slots[r][parity];
+        in[r] = r == id ? w[id].src : large ? large_slot(r, parity) : slots[r][parity];
     meet(form, id);
-    loops_produce(VARIANT_PLAIN, work, in, w, work_output(work, id), id, false);
+    loops_produce(slot_variant(work), work, in, w, work_output(work, id), id, false);
     fetch_next(form, slots[id][parity ^ 1] + input.first, input.end - input.first);
+}
+
+/* -- two meetings and slots: each replica makes a share of the result in its slot and in its own result, and
+ *    copies the other shares from the slots of their owners. So no replica writes to a line of another one,
+ *    which would have to be fetched to be written and fetched back to be read -- */
+
+static void make_share_in_slot(const struct form *form, uint32_t id, const struct work *work,
+                               struct worker *w, const char *const *in, uint32_t parity)
+{
+    uint32_t n = work->replicas;
+    char *const out[2] = { w[id].dst, large_slot(id, parity) };
+    meet(form, id);
+    loops_sum(form->variant, work->dtype, out, 2, in, n, loops_share(work, id));
+    meet(form, id);
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t r = id + i < n ? id + i : id + i - n;
+        loops_copy(form->variant, w[id].dst, large_slot(r, parity), loops_share(work, r));
+    }
+}
+
+/* Slots are written after a meeting to which all replicas have come from their last copy, so one slot of a
+ * replica is enough. */
+static void shares(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const char *in[WORK_MOST_REPLICAS];
+    loops_sources(work, w, in);
+    make_share_in_slot(context, id, work, w, in, 0);
+}
+
+/* The same after a copy of all inputs to slots. While a replica copies its next input, others may still read
+ * its slot of this one. So two slots are used in turn. This form has two meetings, and any other meeting
+ * between two of these makes each slot free. */
+static void two_copies(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    uint32_t parity = bound_episode[id].count / 2 & 1;
+    const char *in[SLOT_TEAM];
+    loops_copy(VARIANT_PLAIN, large_slot(id, parity), w[id].src, work_input(work, id));
+    for (uint32_t r = 0; r < work->replicas; r++)
+        in[r] = r == id ? w[id].src : large_slot(r, parity);
+    make_share_in_slot(context, id, work, w, in, parity);
 }
 
 /* The same in chunks. Each chunk has a flag in its last line, so the first chunk is read while the last one
@@ -132,10 +229,11 @@ static void in_chunks(void *context, uint32_t id, const struct work *work, struc
             if (r == id) /* its line, too, may have moved to another replica */
                 continue;
             while (atomic_load_explicit(&chunk->word, memory_order_acquire) != e)
-                ;
+                if (bound_team.oversubscribed)
+                    sched_yield();
         }
-        loops_produce(VARIANT_PLAIN, work, in, w, loops_common(chunk_span(work, k), work_output(work, id)),
-                      id, false);
+        loops_produce(slot_variant(work), work, in, w,
+                      loops_common(chunk_span(work, k), work_output(work, id)), id, false);
     }
 }
 
@@ -167,7 +265,7 @@ static void with_payloads(void *context, uint32_t id, const struct work *work, s
             else
                 PAUSE();
     }
-    loops_produce(VARIANT_PLAIN, work, in, w, work_output(work, id), id, false);
+    loops_produce(slot_variant(work), work, in, w, work_output(work, id), id, false);
     fetch_next(form, (const char *)&payload_slots[id][(e + 1) & 1], 16 + input.end);
 }
 
@@ -257,8 +355,55 @@ const struct form bound_forms[] = {
       .most_bytes = SLOT_BYTES,
       .most_team = SLOT_TEAM,
       SHARED_PUS },
+    { "copies",
+      { eager_barrier, in_slots },
+      ALL_REDUCE,
+      VARIANT_PLAIN,
+      SLOT_BYTES,
+      COPY_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "copies-stream",
+      { eager_barrier, in_slots },
+      ALL_REDUCE,
+      VARIANT_STREAM,
+      SLOT_BYTES,
+      COPY_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    /* Forms with slots and two meetings. */
+    { "shares",
+      { eager_barrier, shares },
+      ALL_REDUCE,
+      VARIANT_PLAIN,
+      0,
+      LARGE_SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "shares-ahead",
+      { eager_barrier, shares },
+      ALL_REDUCE,
+      VARIANT_REGISTERS_AHEAD,
+      0,
+      LARGE_SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "two-copies",
+      { eager_barrier, two_copies },
+      ALL_REDUCE,
+      VARIANT_PLAIN,
+      0,
+      LARGE_SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
     /* Forms in which replicas read, or write, all of a result. */
     { "everyone", { eager_barrier, pull }, ALL_REDUCE, ALONE, .out_of_place = true },
+    { "everyone-ahead",
+      { eager_barrier, pull },
+      ALL_REDUCE,
+      VARIANT_REGISTERS_AHEAD,
+      ALONE,
+      .out_of_place = true },
     { "everyone-yield", { yield_barrier, pull }, ALL_REDUCE, SHARED_PUS, .out_of_place = true },
     { "pull", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
     { "pull-flags", { flags_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
@@ -279,6 +424,18 @@ const struct form bound_forms[] = {
     /* Other loops for large messages. */
     { "ahead", { eager_barrier, owners }, SHARED, VARIANT_AHEAD, ALONE },
     { "two-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_TWO_AHEAD, .most_team = 2, ALONE },
+    { "registers", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, ALONE },
+    { "registers-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS_AHEAD, ALONE },
+    { "registers-yield", { yield_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, SHARED_PUS },
+    { "pull-registers", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_REGISTERS, ALONE },
+    { "pull-registers-ahead", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_REGISTERS_AHEAD, ALONE },
+    { "stripes", { eager_barrier, stripes }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, MIDDLE, ALONE },
+    { "stripes-ahead",
+      { eager_barrier, stripes },
+      ALL_REDUCE | REDUCE,
+      VARIANT_REGISTERS_AHEAD,
+      MIDDLE,
+      ALONE },
     { "half", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_HALF, ALONE },
     { "pull-half", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_HALF, ALONE },
     { "blocks", { flags_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_BLOCKS, MIDDLE, ALONE },
@@ -289,3 +446,10 @@ const struct form bound_forms[] = {
     { "push-stream", { eager_barrier, push }, GATHER, VARIANT_STREAM, LARGE, ALONE },
 };
 const uint32_t bound_form_count = sizeof bound_forms / sizeof bound_forms[0];
+
+bool form_does(const struct form *form, const struct work *work)
+{
+    return (form->kinds >> bench_facts[work->kind].like & 1u) != 0 && work->bytes >= form->least_bytes &&
+           (form->most_bytes == 0 || work->bytes <= form->most_bytes) &&
+           !(form->out_of_place && work->in_place) && loops_can(work);
+}

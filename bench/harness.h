@@ -101,6 +101,6 @@ bench_alone bench_create, bench_rest, bench_run_values, bench_reduce_values, ben
     bench_dot, bench_trace, bench_assign, bench_apply, bench_checkpoint, bench_queue, bench_input,
     bench_functions;
 
-#define MOST_CONTENDERS 32
+#define MOST_CONTENDERS 48
 
 #endif

@@ -20,9 +20,20 @@ enum { LINE = 64, BLOCK_BYTES = 4096 }; /* a block stays in the first-level cach
 
 /* -- sums -- */
 
+/* The widest vectors of the instructions that this file is compiled for. */
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+enum { VECTORS = 4 };
+
 struct sums {
     void (*two)(char *x, char *y, const char *a, const char *b, struct span s);
     void (*eight)(char *const *out, const char *const *in, struct span s);
+    void (*registers)(char *const *out, uint32_t outs, const char *const *in, uint32_t ins, struct span s);
     void (*block)(char *sum, const char *const *in, uint32_t count, struct span s);
 };
 
@@ -100,6 +111,36 @@ static inline uint32_t add_words(uint32_t a, uint32_t b)
     return (high & 0xffff0000u) | low >> 16;
 }
 
+/* The same for vectors of words. The lower and the upper halves have sums of their own. */
+typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
+struct two_sums {
+    floats low, high;
+};
+
+static inline struct two_sums widen_words(words w)
+{
+    return (struct two_sums){ (floats)(w << 16), (floats)(w & 0xffff0000u) };
+}
+
+static inline struct two_sums add_to_sums(struct two_sums sums, words w)
+{
+    struct two_sums more = widen_words(w);
+    return (struct two_sums){ sums.low + more.low, sums.high + more.high };
+}
+
+static inline words round_floats(floats value)
+{
+    words bits = (words)value, rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    words is_nan = (words)(value != value);
+    return (is_nan & (bits | 0x400000u)) | (~is_nan & rounded);
+}
+
+static inline words narrow_sums(struct two_sums sums)
+{
+    return (round_floats(sums.high) & 0xffff0000u) | round_floats(sums.low) >> 16;
+}
+
 /* As two_ of loops_of_type.h. The span is a multiple of a word. */
 static void two_words(char *x_, char *y_, const char *a_, const char *b_, struct span s)
 {
@@ -117,12 +158,17 @@ static void two_words(char *x_, char *y_, const char *a_, const char *b_, struct
     }
 }
 
-#define NAME   bf16
-#define T      uint16_t
-#define A      float
-#define WIDEN  widen_bf16
-#define NARROW narrow_bf16
-#define TWO    two_words
+#define NAME       bf16
+#define T          uint16_t
+#define A          float
+#define WIDEN      widen_bf16
+#define NARROW     narrow_bf16
+#define VECTOR     words
+#define SUMS       struct two_sums
+#define WIDEN_ALL  widen_words
+#define ADD_ALL    add_to_sums
+#define NARROW_ALL narrow_sums
+#define TWO        two_words
 #define LOOP
 #include "loops_of_type.h"
 
@@ -212,7 +258,7 @@ static bool is_streaming(enum variant variant)
 
 static bool is_ahead(enum variant variant)
 {
-    return variant == VARIANT_AHEAD || variant == VARIANT_STREAM_AHEAD;
+    return variant == VARIANT_AHEAD || variant == VARIANT_STREAM_AHEAD || variant == VARIANT_REGISTERS_AHEAD;
 }
 
 /* Returns the bytes of a block. Prefetches and streaming stores occupy line fill buffers, of which a core has
@@ -221,7 +267,7 @@ static size_t block_of(enum variant variant)
 {
     return variant == VARIANT_STREAM_AHEAD ? 512
            : variant == VARIANT_STREAM     ? 256
-           : variant == VARIANT_AHEAD      ? 1024
+           : is_ahead(variant)             ? 1024
                                            : BLOCK_BYTES;
 }
 
@@ -286,6 +332,13 @@ static void in_blocks(enum variant variant, const struct sums *sums, const struc
         stream_end();
 }
 
+static void fetch_outputs(const struct buffers *e, size_t first, size_t end)
+{
+    for (uint32_t i = 0; i < e->outs; i++)
+        for (size_t at = first; at < end; at += LINE)
+            __builtin_prefetch(e->out[i] + at, 1);
+}
+
 /* Adds two inputs in one pass. The lines of the results are prefetched for writing shortly before they are
  * written. */
 static void sum_two_ahead(const struct sums *sums, const struct buffers *e, struct span s)
@@ -293,34 +346,79 @@ static void sum_two_ahead(const struct sums *sums, const struct buffers *e, stru
     const size_t step = 1024;
     for (size_t at = s.first; at < s.end; at += step) {
         struct span part = { at, at + step < s.end ? at + step : s.end };
-        for (uint32_t i = 0; i < e->outs; i++)
-            for (size_t k = part.first; k < part.end; k += LINE)
-                __builtin_prefetch(e->out[i] + k, 1);
+        fetch_outputs(e, part.first, part.end);
         sums->two(e->out[0], e->outs == 2 ? e->out[1] : NULL, e->in[0], e->in[1], part);
     }
 }
 
-static void sum(enum variant variant, const struct work *work, const struct buffers *e, struct span s)
+/* Adds inputs in registers. The lines of the results are prefetched for writing one step before they are
+ * needed. If a result is also an input, its lines need not be fetched again to be written. */
+static void sum_registers_ahead(const struct sums *sums, const struct buffers *e, struct span s)
 {
-    const struct sums *sums = sums_of(work->dtype, variant);
+    const size_t step = 1024;
+    size_t fetched = s.first;
+    for (size_t at = s.first; at < s.end; at += step) {
+        struct span part = { at, at + step < s.end ? at + step : s.end };
+        size_t ahead = part.end + step < s.end ? part.end + step : s.end;
+        fetch_outputs(e, fetched, ahead);
+        fetched = ahead;
+        sums->registers(e->out, e->outs, e->in, e->ins, part);
+    }
+}
+
+static void sum(enum variant variant, ditto_dtype dtype, const struct buffers *e, struct span s)
+{
+    const struct sums *sums = sums_of(dtype, variant);
     if ((variant == VARIANT_PLAIN || variant == VARIANT_HALF) && e->ins == 2 && e->outs <= 2)
         sums->two(e->out[0], e->outs == 2 ? e->out[1] : NULL, e->in[0], e->in[1], s);
     else if (variant == VARIANT_WIDE && e->ins == 8 && e->outs == 8)
         sums->eight(e->out, e->in, s);
     else if (variant == VARIANT_TWO_AHEAD && e->ins == 2 && e->outs <= 2)
         sum_two_ahead(sums, e, s);
+    else if (variant == VARIANT_REGISTERS)
+        sums->registers(e->out, e->outs, e->in, e->ins, s);
+    else if (variant == VARIANT_REGISTERS_AHEAD)
+        sum_registers_ahead(sums, e, s);
     else
         in_blocks(variant, sums, e, s);
+}
+
+/* Returns true if a copy in this variant is one `memcpy` to each result. */
+static bool copies_at_once(enum variant variant)
+{
+    return variant == VARIANT_PLAIN || variant == VARIANT_HALF || variant == VARIANT_WIDE ||
+           variant == VARIANT_REGISTERS;
 }
 
 static void copy(enum variant variant, struct buffers *e, const char *const *from, struct span s)
 {
     e->in = from;
     e->ins = 1;
-    if (variant == VARIANT_PLAIN || variant == VARIANT_HALF || variant == VARIANT_WIDE)
+    if (copies_at_once(variant))
         deliver(variant, e, s.first, from[0] + s.first, s.end > s.first ? s.end - s.first : 0);
     else
         in_blocks(variant, NULL, e, s);
+}
+
+void loops_sum(enum variant variant, ditto_dtype dtype, char *const *out, uint32_t outs,
+               const char *const *in, uint32_t ins, struct span s)
+{
+    struct buffers e;
+    e.in = in;
+    e.ins = ins;
+    e.outs = outs;
+    e.own = out[0];
+    memcpy(e.out, out, outs * sizeof *out);
+    if (s.end > s.first)
+        sum(variant, dtype, &e, s);
+}
+
+void loops_copy(enum variant variant, char *out, const char *in, struct span s)
+{
+    struct buffers e;
+    e.outs = 1;
+    e.own = e.out[0] = out;
+    copy(variant, &e, &in, s);
 }
 
 /* -- collectives -- */
@@ -358,7 +456,7 @@ void loops_produce(enum variant variant, const struct work *work, const char *co
     if (bench_facts[work->kind].reduces) {
         e.in = in;
         e.ins = work->replicas;
-        sum(variant, work, &e, s);
+        sum(variant, work->dtype, &e, s);
     } else if (bench_facts[work->kind].input == EXTENT_WHOLE_AT_ROOT) {
         if (everyone ||
             in[work->root] != w[me].dst) /* without others to write to, the root has nothing to do */

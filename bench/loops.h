@@ -6,6 +6,14 @@
 
 #include "work.h"
 
+/* What a thread does between two looks at a word of another one. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define PAUSE() _mm_pause()
+#else
+#define PAUSE() __asm__ volatile("" ::: "memory")
+#endif
+
 /* How a loop reads and writes. */
 enum variant {
     /* Ordinary stores. Two inputs are added in registers, in one pass. */
@@ -32,6 +40,13 @@ enum variant {
     /* Like VARIANT_PLAIN. The lines of the results are prefetched before they are written. */
     VARIANT_TWO_AHEAD,
 
+    /* All inputs are added in registers, a few vectors at a time, which are then written to one result after
+     * the other. */
+    VARIANT_REGISTERS,
+
+    /* The same. The lines of the results are prefetched for writing before they are read or written. */
+    VARIANT_REGISTERS_AHEAD,
+
     /* Lines that other replicas will read are moved out of the caches of this core. */
     VARIANT_DEMOTE,
 };
@@ -52,6 +67,14 @@ struct span loops_common(struct span a, struct span b);
  * true, to all replicas that receive them. Offsets in an input are those in the source of that replica. */
 void loops_produce(enum variant variant, const struct work *work, const char *const *in,
                    struct worker *workers, struct span s, uint32_t me, bool everyone);
+
+/* Adds bytes `s` of `ins` inputs, and writes the sums to `outs` results.
+ * An input may be one of the results. */
+void loops_sum(enum variant variant, ditto_dtype dtype, char *const *out, uint32_t outs,
+               const char *const *in, uint32_t ins, struct span s);
+
+/* Copies bytes `s`. */
+void loops_copy(enum variant variant, char *out, const char *in, struct span s);
 
 /* Sets `in` to the sources of all replicas. */
 void loops_sources(const struct work *work, const struct worker *workers, const char **in);

@@ -5,6 +5,8 @@
  *     WIDEN, NARROW  conversions from T to A and back
  *     LOOP           attributes of the functions
  *     TWO            a function that replaces the first one below, or nothing
+ *     VECTOR, SUMS, WIDEN_ALL, ADD_ALL, NARROW_ALL
+ *                    vectors of VECTOR_BYTES bytes, their sums, and what is done with them; or nothing
  * There is no include guard, because the file is included several times. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
@@ -47,6 +49,53 @@ LOOP static void JOIN(eight_, NAME)(char *const *out, const char *const *in, str
     }
 }
 
+/* A vector in memory. By default it is also a vector of sums. */
+#ifndef VECTOR
+#define VECTOR JOIN(vector_, NAME)
+typedef T VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+#define SUMS          VECTOR
+#define WIDEN_ALL(v)  (v)
+#define ADD_ALL(s, v) ((s) + (v))
+#define NARROW_ALL(s) (s)
+#endif
+
+/* Adds some vectors of all inputs in registers, and writes them to one result after the other. */
+static inline void JOIN(part_, NAME)(char *const *out, uint32_t outs, const char *const *in, uint32_t ins,
+                                     size_t at, const size_t vectors)
+{
+    SUMS sum[VECTORS];
+    VECTOR part[VECTORS];
+    for (size_t k = 0; k < vectors; k++)
+        sum[k] = WIDEN_ALL(((const VECTOR *)(const void *)(in[0] + at))[k]);
+    for (uint32_t r = 1; r < ins; r++)
+        for (size_t k = 0; k < vectors; k++)
+            sum[k] = ADD_ALL(sum[k], ((const VECTOR *)(const void *)(in[r] + at))[k]);
+    for (size_t k = 0; k < vectors; k++)
+        part[k] = NARROW_ALL(sum[k]);
+    for (uint32_t i = 0; i < outs; i++)
+        for (size_t k = 0; k < vectors; k++)
+            ((VECTOR *)(void *)(out[i] + at))[k] = part[k];
+}
+
+/* Adds inputs in registers, VECTORS vectors at a time. Whole lines are stored one after the other then, and
+ * not a part of a line to each result in turn. */
+LOOP static void JOIN(registers_, NAME)(char *const *out, uint32_t outs, const char *const *in, uint32_t ins,
+                                        struct span s)
+{
+    size_t at = s.first;
+    for (; at + VECTORS * VECTOR_BYTES <= s.end; at += VECTORS * VECTOR_BYTES)
+        JOIN(part_, NAME)(out, outs, in, ins, at, VECTORS);
+    for (; at + VECTOR_BYTES <= s.end; at += VECTOR_BYTES)
+        JOIN(part_, NAME)(out, outs, in, ins, at, 1);
+    for (; at < s.end; at += sizeof(T)) {
+        A rest = WIDEN(*(const T *)(const void *)(in[0] + at));
+        for (uint32_t r = 1; r < ins; r++)
+            rest += WIDEN(*(const T *)(const void *)(in[r] + at));
+        for (uint32_t i = 0; i < outs; i++)
+            *(T *)(void *)(out[i] + at) = NARROW(rest);
+    }
+}
+
 /* Adds bytes `s` of `count` inputs. The range has at most BLOCK_BYTES bytes. */
 LOOP static void JOIN(block_, NAME)(char *sum_, const char *const *in, uint32_t count, struct span s)
 {
@@ -65,7 +114,8 @@ LOOP static void JOIN(block_, NAME)(char *sum_, const char *const *in, uint32_t 
         out[i] = NARROW(sum[i]);
 }
 
-static const struct sums JOIN(sums_, NAME) = { TWO, JOIN(eight_, NAME), JOIN(block_, NAME) };
+static const struct sums JOIN(sums_, NAME) = { TWO, JOIN(eight_, NAME), JOIN(registers_, NAME),
+                                               JOIN(block_, NAME) };
 
 #undef JOIN
 #undef JOIN_
@@ -74,5 +124,10 @@ static const struct sums JOIN(sums_, NAME) = { TWO, JOIN(eight_, NAME), JOIN(blo
 #undef A
 #undef WIDEN
 #undef NARROW
+#undef VECTOR
+#undef SUMS
+#undef WIDEN_ALL
+#undef ADD_ALL
+#undef NARROW_ALL
 #undef LOOP
 #undef TWO
