@@ -14,6 +14,7 @@ import textwrap
 
 GAP = 1.6  # the same as MODES_GAP
 PEERS = ["libgomp", "libomp", "openmpi", "mpich", "gloo"]
+SHARED_MEMORY = ["deepspeed", "vllm", "gloo-shm"]
 MPI, OPENMP = ["openmpi", "mpich"], ["libgomp", "libomp"]
 KEY = ["bench", "replicas", "dtype", "op", "in_place", "bytes", "devices", "skew_us", "turns",
        "load"]
@@ -285,6 +286,14 @@ def wait_row(machine, key):
          for how in ("-active", "-passive")]
 
 
+def shared_memory_row(machine, key, mode):
+    """Compares an all-reduce with those that libraries for language models have in shared memory."""
+    ditto = machine.figure(key, mode, "ditto")
+    return [work_of(key), key[1], us(ditto)] + \
+        [us(machine.figure(key, mode, peer)) for peer in SHARED_MEMORY] + \
+        [ratio(ditto, machine.least(key, mode, SHARED_MEMORY), slower)]
+
+
 def of_machine(machine, mode):
     """Returns all tables of a machine in a mode."""
     keys = [key for key in machine.keys if machine.has(key, mode)]
@@ -297,6 +306,11 @@ def of_machine(machine, mode):
                         " "],
                        [main_row(machine, key, mode) for key in keys
                         if key[0] not in WITHOUT_MODES + ["skew"]]))
+    shared = [shared_memory_row(machine, key, mode) for key in keys
+              if machine.least(key, mode, SHARED_MEMORY)]
+    if shared:
+        parts.append(table(["work", "replicas", "ditto", "DeepSpeed", "vLLM", "gloo in shared memory",
+                            "ditto / best"], shared))
     skews = [skew_row(machine, key, mode) for key in keys if key[0] == "skew"]
     if skews:
         parts.append(table(["work", "late by (us)", "ditto"] + peers + ["CPU: ditto"] + peers, skews))

@@ -9,7 +9,7 @@
 /* An implementation that can do the work: ditto, a form of the bound, or a peer's process. */
 struct contender {
     const char *name;
-    const char *family; /* of a peer: "OpenMP", "MPI" or "gloo" */
+    const char *family; /* of a peer: "OpenMP", "MPI", "gloo" or "shm" */
     bool is_bound;
     void *state;
 

@@ -55,7 +55,8 @@ struct launch {
     "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core", \
         "mpirun.openmpi --allow-run-as-root -np %N --bind-to none --oversubscribe", 4
 /* With -bind-to %P, the memory that MPI_Init touches is on the node of the rank. */
-#define MPICH "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to %P", 4
+#define MPICH         "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to %P", 4
+#define SHARED_MEMORY "shm", "peer-shared-memory", "", "", 1, "SHARED_MEMORY_FORM"
 
 static const struct launch launches[] = {
     { "libgomp", "OpenMP", "peer-libgomp", "", "", 0, NULL, NULL, false },
@@ -63,6 +64,9 @@ static const struct launch launches[] = {
     { "openmpi", "MPI", OPENMPI, NULL, NULL, false },
     { "mpich", "MPI", MPICH, NULL, NULL, false },
     { "gloo", "gloo", "peer-gloo", "", "", 4, NULL, NULL, false },
+    { "deepspeed", SHARED_MEMORY, "deepspeed", false },
+    { "vllm", SHARED_MEMORY, "vllm", false },
+    { "gloo-shm", SHARED_MEMORY, "gloo-shm", false },
 };
 
 /* Ways to wait. gloo is left out, because its own threads wait, whose CPU time is not counted. */

@@ -136,8 +136,9 @@ static void csv_row(const struct request *q, const struct work *work, const stru
 
 /* -- a table -- */
 
-static const char *const peers[] = { "libgomp", "libomp", "openmpi", "mpich", "gloo" };
-static const char *const families[] = { "OpenMP", "MPI", "gloo" };
+static const char *const peers[] = { "libgomp", "libomp",    "openmpi", "mpich",
+                                     "gloo",    "deepspeed", "vllm",    "gloo-shm" };
+static const char *const families[] = { "OpenMP", "MPI", "gloo", "shm" };
 enum { PEERS = sizeof peers / sizeof peers[0], FAMILIES = sizeof families / sizeof families[0] };
 
 static void heading_of_table(const struct request *q)

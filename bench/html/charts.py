@@ -19,6 +19,9 @@ def shape(contender, x, y):
         "openmpi": f"M{x:.1f} {y - 5:.1f}l5 9h-10z",
         "mpich": f"M{x:.1f} {y + 5:.1f}l5 -9h-10z",
         "gloo": f"M{x - 1:.1f} {y - 5:.1f}h2v4h4v2h-4v4h-2v-4h-4v-2h4z",
+        "deepspeed": f"M{x - 5:.1f} {y:.1f}l2.5 -4.3h5l2.5 4.3l-2.5 4.3h-5z",
+        "vllm": f"M{x - 5:.1f} {y - 4:.1f}h3l2 5l2 -5h3l-4 8h-2z",
+        "gloo-shm": f"M{x - 5:.1f} {y - 4:.1f}h10l-5 4l5 4h-10l5 -4z",
     }
     return paths.get(contender, f"M{x - 3:.1f} {y - 3:.1f}h6v6h-6z")
 

@@ -10,7 +10,7 @@ from modes import DISTURBED, UNKNOWN, WITHOUT_MODES, mode_of, modes_of
 ENOUGH_BATCHES = 15
 # The rows of a group agree in these columns. They may differ in the contender and the size.
 GROUP = ["bench", "replicas", "dtype", "op", "in_place", "devices", "skew_us", "turns", "load"]
-PEERS = ["libgomp", "libomp", "openmpi", "mpich", "gloo"]
+PEERS = ["libgomp", "libomp", "openmpi", "mpich", "gloo", "deepspeed", "vllm", "gloo-shm"]
 
 
 class Row:

@@ -21,7 +21,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "bench" / "html_report.py"
 FIGURES = sorted((ROOT / "docs" / "figures").glob("*.csv"))
-PEERS = ("libgomp", "libomp", "openmpi", "mpich", "gloo")
+PEERS = ("libgomp", "libomp", "openmpi", "mpich", "gloo", "deepspeed", "vllm")
 GROUP = ("bench", "replicas", "dtype", "op", "in_place", "devices", "skew_us", "turns", "load")
 HEADING = "bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns," \
           "noisy,peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,batches," \
