@@ -26,6 +26,7 @@ extern struct bound_episode bound_episode[WORK_MOST_REPLICAS];
 /* bound_barrier.c */
 void flags_barrier(void *context, uint32_t id);
 void eager_barrier(void *context, uint32_t id);
+void eager_ahead_barrier(void *context, uint32_t id);
 void exchange_barrier(void *context, uint32_t id);
 void demote_barrier(void *context, uint32_t id);
 void one_line_barrier(void *context, uint32_t id);

@@ -15,7 +15,7 @@ static struct {
 struct bound_team bound_team;
 struct bound_episode bound_episode[MOST];
 
-enum watching { PAUSING = 1, YIELDING = 2, EXCHANGING = 4, DEMOTING = 8 };
+enum watching { PAUSING = 1, YIELDING = 2, EXCHANGING = 4, DEMOTING = 8, AHEAD = 16 };
 
 static inline void look_again(enum watching how)
 {
@@ -27,7 +27,8 @@ static inline void look_again(enum watching how)
 
 /* Each replica watches the lines of all others. There are two lines per replica, used in turn. Between two
  * loads the thread pauses, yields, or does nothing. The flag is stored, or exchanged, which empties the store
- * buffer first, or moved out of the caches of this core after the store. */
+ * buffer first, or moved out of the caches of this core after the store. The line of the next barrier, which
+ * others have read in the one before this, may be prefetched for writing. */
 static inline void watch_all(uint32_t id, enum watching how)
 {
     uint32_t e = ++bound_episode[id].count, team = bound_team.size;
@@ -43,6 +44,8 @@ static inline void watch_all(uint32_t id, enum watching how)
         while (atomic_load_explicit(&arrival[peer][e & 1].word, memory_order_acquire) != e)
             look_again(how);
     }
+    if (how & AHEAD)
+        fetch_to_write((const void *)&arrival[id][(e + 1) & 1].word);
 }
 
 #define WATCHING(name, how)                  \
@@ -53,6 +56,7 @@ static inline void watch_all(uint32_t id, enum watching how)
     }
 WATCHING(flags_barrier, PAUSING)
 WATCHING(eager_barrier, 0)
+WATCHING(eager_ahead_barrier, AHEAD)
 WATCHING(exchange_barrier, EXCHANGING)
 WATCHING(demote_barrier, DEMOTING)
 WATCHING(flags_yield_barrier, YIELDING)

@@ -130,7 +130,7 @@ static enum variant slot_variant(const struct work *work)
 static void fetch_next(const struct form *form, const char *next_slot, size_t bytes)
 {
     for (size_t at = 0; form->variant == VARIANT_AHEAD && at < bytes; at += 64)
-        __builtin_prefetch(next_slot + at, 1);
+        fetch_to_write(next_slot + at);
 }
 
 static void in_slots(void *context, uint32_t id, const struct work *work, struct worker *w)
@@ -291,6 +291,7 @@ const struct form bound_forms[] = {
     /* Barriers. Those that are listed for a collective are also used with a loop between two of them. */
     { "flags", { flags_barrier, owners }, BARRIER | FORK | SHARED, ALONE },
     { "eager", { eager_barrier, owners }, BARRIER | SHARED, ALONE },
+    { "eager-ahead", { eager_ahead_barrier, owners }, BARRIER | SHARED, ALONE },
     { "exchange", { exchange_barrier, owners }, BARRIER, ALONE },
     { "one-line", { one_line_barrier, owners }, BARRIER, .most_team = 16, ALONE },
     { "rounds", { rounds_barrier, owners }, BARRIER, .least_team = 3, ALONE },
@@ -336,7 +337,7 @@ const struct form bound_forms[] = {
       .most_team = SLOT_TEAM,
       ALONE },
     { "slots-ahead",
-      { eager_barrier, in_slots },
+      { eager_ahead_barrier, in_slots },
       EVERY,
       VARIANT_AHEAD,
       0,
@@ -381,7 +382,7 @@ const struct form bound_forms[] = {
       .most_team = SLOT_TEAM,
       ALONE },
     { "shares-ahead",
-      { eager_barrier, shares },
+      { eager_ahead_barrier, shares },
       ALL_REDUCE,
       VARIANT_REGISTERS_AHEAD,
       0,
@@ -399,7 +400,7 @@ const struct form bound_forms[] = {
     /* Forms in which replicas read, or write, all of a result. */
     { "everyone", { eager_barrier, pull }, ALL_REDUCE, ALONE, .out_of_place = true },
     { "everyone-ahead",
-      { eager_barrier, pull },
+      { eager_ahead_barrier, pull },
       ALL_REDUCE,
       VARIANT_REGISTERS_AHEAD,
       ALONE,
@@ -425,13 +426,21 @@ const struct form bound_forms[] = {
     { "ahead", { eager_barrier, owners }, SHARED, VARIANT_AHEAD, ALONE },
     { "two-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_TWO_AHEAD, .most_team = 2, ALONE },
     { "registers", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, ALONE },
-    { "registers-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS_AHEAD, ALONE },
+    { "registers-ahead",
+      { eager_ahead_barrier, owners },
+      ALL_REDUCE | REDUCE,
+      VARIANT_REGISTERS_AHEAD,
+      ALONE },
     { "registers-yield", { yield_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, SHARED_PUS },
     { "pull-registers", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_REGISTERS, ALONE },
-    { "pull-registers-ahead", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_REGISTERS_AHEAD, ALONE },
+    { "pull-registers-ahead",
+      { eager_ahead_barrier, pull },
+      SCATTER | REDUCE,
+      VARIANT_REGISTERS_AHEAD,
+      ALONE },
     { "stripes", { eager_barrier, stripes }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, MIDDLE, ALONE },
     { "stripes-ahead",
-      { eager_barrier, stripes },
+      { eager_ahead_barrier, stripes },
       ALL_REDUCE | REDUCE,
       VARIANT_REGISTERS_AHEAD,
       MIDDLE,

@@ -294,7 +294,7 @@ static void fetch_ahead(const struct buffers *e, struct span s, bool also_output
         for (uint32_t i = 0; i < e->ins; i++)
             __builtin_prefetch(e->in[i] + at, 0);
         for (uint32_t i = 0; i < e->outs && also_outputs; i++)
-            __builtin_prefetch(e->out[i] + at, 1);
+            fetch_to_write(e->out[i] + at);
     }
 }
 
@@ -336,7 +336,7 @@ static void fetch_outputs(const struct buffers *e, size_t first, size_t end)
 {
     for (uint32_t i = 0; i < e->outs; i++)
         for (size_t at = first; at < end; at += LINE)
-            __builtin_prefetch(e->out[i] + at, 1);
+            fetch_to_write(e->out[i] + at);
 }
 
 /* Adds two inputs in one pass. The lines of the results are prefetched for writing shortly before they are

@@ -14,6 +14,17 @@
 #define PAUSE() __asm__ volatile("" ::: "memory")
 #endif
 
+/* Prefetches a line for writing. It is assembler code, because __builtin_prefetch is a prefetch for reading
+ * if the compiler may not assume that the processor has prefetchw. */
+static inline void fetch_to_write(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /* How a loop reads and writes. */
 enum variant {
     /* Ordinary stores. Two inputs are added in registers, in one pass. */

@@ -1,6 +1,6 @@
 /* bench/peers/shared_memory.c - does all-reduces of f32 and bf16 as DeepSpeed, vLLM and gloo do them in
- * shared memory (shared_forms.h). Each replica is a process. The variable SHARED_MEMORY_FORM names the form. Rank 0
- * reads the orders, and the others find them in the segment. */
+ * shared memory (shared_forms.h). Each replica is a process. The variable SHARED_MEMORY_FORM names the form.
+ * Rank 0 reads the orders, and the others find them in the segment. */
 #include "protocol.h"
 #include "../loops.h"
 #include "shared_forms.h"

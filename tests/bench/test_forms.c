@@ -1,6 +1,7 @@
 /* tests/bench/test_forms.c - the forms of the bound, and the all-reduces of the peers in shared memory,
- * compute what a loop over all inputs computes. Elements differ by their position, and calls follow each other without
- * a barrier, so a form that returns before its input was read, or that reuses a slot too early, is found. */
+ * compute what a loop over all inputs computes. Elements differ by their position, and calls follow each
+ * other without a barrier, so a form that returns before its input was read, or that reuses a slot too early,
+ * is found. */
 #include "bound.h"
 #include "peers/shared_forms.h"
 #include "support/support.h"
@@ -13,8 +14,8 @@ enum { MOST_TEAM = 8, CALLS = 3, MOST_BYTES = 4 << 20, PERIOD = 11, EVERY = 1000
 static const ditto_dtype dtypes[] = { DITTO_F32, DITTO_BF16, DITTO_F64, DITTO_I32 };
 static const enum bench_kind kinds[] = { BENCH_ALL_REDUCE, BENCH_ALL_GATHER, BENCH_BROADCAST,
                                          BENCH_REDUCE_SCATTER, BENCH_REDUCE };
-/* One element or two, incomplete lines, the ends of slots, stripes and the least sizes of forms, and some bytes
- * more. */
+/* One element or two, incomplete lines, the ends of slots, stripes and the least sizes of forms, and some
+ * bytes more. */
 static const size_t sizes[] = { 8, 1000, 8192, 8200, 40008, 300 * 1024 + 24 };
 static const size_t shared_sizes[] = { 4, 1000, 40004, (1 << 20) - 64, (1 << 20) + 4, (3 << 20) + 8 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -50,8 +51,8 @@ static void put(ditto_dtype dtype, char *at, uint32_t value)
     memcpy(at, from, work_element_bytes(dtype));
 }
 
-/* Writes the elements from `index` on that one replica has, or the sums of all, until they repeat. Returns their
- * bytes. */
+/* Writes the elements from `index` on that one replica has, or the sums of all, until they repeat. Returns
+ * their bytes. */
 static size_t block_of(const struct work *work, uint32_t replica, size_t index, uint32_t call, char *block)
 {
     size_t each = work_element_bytes(work->dtype);
@@ -229,6 +230,19 @@ static void forms_of_the_bound_give_the_results_of_a_plain_loop(void **state)
     }
 }
 
+static void contenders_have_room_for_all_forms_of_a_kind(void **state)
+{
+    const uint32_t others = 10; /* ditto twice, and eight peers */
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (int own_pus = 0; own_pus < 2; own_pus++) {
+            uint32_t count = 0;
+            for (uint32_t i = 0; i < bound_form_count; i++)
+                count += (own_pus ? bound_forms[i].for_own_pus : bound_forms[i].for_shared_pus) &&
+                         (bound_forms[i].kinds >> kinds[k] & 1u) != 0;
+            assert_true(count > 0 && count + others <= MOST_CONTENDERS);
+        }
+}
+
 /* -- peers in shared memory -- */
 
 struct shared_call {
@@ -273,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_of_the_bound_give_the_results_of_a_plain_loop),
+        cmocka_unit_test(contenders_have_room_for_all_forms_of_a_kind),
         cmocka_unit_test(all_reduces_in_shared_memory_give_the_results_of_a_plain_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
