@@ -99,7 +99,7 @@ struct ditto_variable {
     ditto_concurrency concurrency;
     uint32_t access_bytes;
 
-    /* Of parameters: the rows of a shard, of which the first large_shards have one more. */
+    /* Of parameters with several shards: the rows of a shard. The first large_shards have one more. */
     size_t shard_rows, large_shards;
 
     /* Of a HOGWILD parameter: what each writer has counted (parameters/parameter.h). NULL for others. */

@@ -17,8 +17,10 @@ ditto_status dti_parameter_make_shards(ditto_variable *v)
     for (uint32_t i = 0; i < v->pieces; i++)
         v->shard[i] = (struct dti_parameter_shard){ .version = 0 };
     v->access_bytes = dti_shard_access_bytes(v);
-    v->shard_rows = v->spec.rank > 0 ? v->spec.shape[0] / v->pieces : 1;
-    v->large_shards = v->spec.rank > 0 ? v->spec.shape[0] % v->pieces : 0;
+    if (v->pieces > 1) {
+        v->shard_rows = v->spec.shape[0] / v->pieces;
+        v->large_shards = v->spec.shape[0] % v->pieces;
+    }
     if (v->concurrency != DITTO_CONCURRENCY_HOGWILD)
         return DITTO_OK;
     v->num_writers = dti_vars_storage(v->team)->num_writers + 1; /* the last is the thread with the turn */
