@@ -21,7 +21,7 @@ mkdir "$part" "$part/bin" "$part/lib" "$part/licences"
 build=build-bundle
 [ -f $build/build.ninja ] ||
     meson setup $build -Dtests=false -Dhdf5=disabled -Dmpi=disabled -Dfortran=disabled
-benches="ditto-bench peer-libgomp peer-libomp peer-mpich"
+benches="ditto-bench peer-libgomp peer-libomp peer-mpich peer-shared-memory"
 for kind in x86-64 x86-64-v3 x86-64-v4; do
     meson configure $build -Dbench_cpu=$kind
     # shellcheck disable=SC2046,SC2086 # lists of words
