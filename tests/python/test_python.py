@@ -446,15 +446,18 @@ with ditto.Strategy(1, kind="parameter_server", timeout_ms=600000) as strategy, 
 
     def test_other_threads_interrupt(self):
         def work(self):
-            threading.Timer(0.1, strategy.interrupt).start()
+            if self.id == 0:
+                timer.start()
             while True:
                 self.barrier()
 
         with ditto.Strategy(2) as strategy:
             strategy.interrupt()  # there is no run
             for _ in range(3):
+                timer = threading.Timer(0.1, strategy.interrupt)
                 with self.assertRaises(ditto.Error) as caught:
                     strategy.run(work)
+                timer.join()
                 self.assertEqual(caught.exception.status, "CANCELLED")
                 self.assertEqual(strategy.run(lambda self: self.id), [0, 1])
 
