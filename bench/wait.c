@@ -27,7 +27,7 @@ enum { RUNS = 5, MOST_LOAD = 16 };
 
 static struct {
     pid_t process[CPU_SETSIZE * MOST_LOAD];
-    uint32_t count;
+    uint32_t count, per_pu;
 } load;
 
 static void add_load(size_t pu)
@@ -52,6 +52,7 @@ static void add_load(size_t pu)
 static void start_load(uint32_t per_pu)
 {
     cpu_set_t all;
+    load.per_pu = per_pu;
     CPU_ZERO(&all);
     if (sched_getaffinity(0, sizeof all, &all) != 0)
         exit(1);
@@ -83,8 +84,8 @@ static struct timing run_for(struct contender *c, struct waits *w, struct work w
 {
     struct timing all = { 0, 0, 0 };
     *reps = 0;
-    /* A batch takes about a fifth of a second, or more if there is load. */
-    work.reps = 200000000u / (WAIT_WORK_NS + work.skew_ns) + 1;
+    /* A batch takes about a fifth of a second, or more if threads spin on PUs that others use. */
+    work.reps = 200000000u / (WAIT_WORK_NS + work.skew_ns) / (1 + load.per_pu) + 1;
     while (all.seconds < seconds && !w->out) {
         struct timing batch = c->batch(c->state, &work, false);
         w->out = batch.seconds < 0;
