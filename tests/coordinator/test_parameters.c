@@ -339,6 +339,45 @@ static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
         }
 }
 
+/* The slot of a parameter with shards has the same shards, whatever its parameter allows at the same time. */
+static void rows_of_a_slot_are_in_the_shards_of_its_parameter(void **state)
+{
+    static const size_t num_shards[] = { 1, 3, 7 };
+    int64_t indices[] = { ROWS - 1, 0, 5, 20 };
+    for (int k = 0; k < 6; k++) {
+        ditto_strategy *servers;
+        ditto_variable *table, *slot;
+        ditto_optimizer *optimizer;
+        double rows[4 * WIDTH], found[4 * WIDTH];
+        ditto_tensor zeros = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } };
+        ditto_variable_options cut = OPTIONS(
+            variable, .concurrency = k % 2 == 0 ? DITTO_CONCURRENCY_LOCKED : DITTO_CONCURRENCY_FREE_READS,
+            .partitioner = { .kind = DITTO_PARTITION_FIXED, .num_shards = num_shards[k / 2] });
+        assert_ok(
+            ditto_strategy_create(DITTO_PARAMETER_SERVER, &OPTIONS(strategy, .num_replicas = 2), &servers));
+        assert_ok(ditto_variable_create(servers, &zeros, &cut, &table));
+        assert_ok(ditto_optimizer_create(
+            &table, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .momentum = 0.9), &optimizer));
+        assert_ok(ditto_optimizer_slot(optimizer, 0, "momentum", &slot));
+        for (int i = 0; i < 4 * WIDTH; i++)
+            rows[i] = i + 1;
+        for (int count = 1; count <= 4; count += 3) { /* one row is not sorted */
+            size_t bytes = (size_t)count * WIDTH * sizeof *rows;
+            ditto_slices slices = { .indices = indices,
+                                    .values = rows,
+                                    .rows = (size_t)count,
+                                    .row_count = WIDTH,
+                                    .dtype = DITTO_F64 };
+            assert_ok(ditto_variable_scatter(slot, DITTO_SCATTER_UPDATE, &slices));
+            assert_ok(ditto_variable_lookup(slot, indices, (size_t)count, found, bytes));
+            assert_memory_equal(found, rows, bytes);
+        }
+        assert_ok(ditto_optimizer_destroy(optimizer));
+        assert_ok(ditto_variable_destroy(table));
+        assert_ok(ditto_strategy_destroy(servers));
+    }
+}
+
 /* Gradients of ones for the table, and of `of_bias` for the bias. */
 struct gradients {
     double table[ROWS * WIDTH], bias[WIDTH];
@@ -712,6 +751,7 @@ int main(void)
         cmocka_unit_test(rule_12_12_a_call_that_fails_leaves_no_shard_behind),
         cmocka_unit_test(rule_12_12_old_gradients_are_dropped),
         cmocka_unit_test(rule_12_12_only_parameters_have_old_gradients),
+        cmocka_unit_test(rows_of_a_slot_are_in_the_shards_of_its_parameter),
         cmocka_unit_test(rule_12_12_steps_in_parts_are_refused),
         cmocka_unit_test(rule_12_11_waiting_for_a_rule_has_a_limit),
     };

@@ -331,10 +331,14 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
         v->borrows_shards = guard != NULL;
         for (uint32_t i = 0; v->borrows_shards && i < v->pieces; i++)
             v->copy_node[i] = guard->copy_node[i];
-        if (v->borrows_shards)
+        if (v->borrows_shards) {
             v->shard = guard->shard;
-        else
+            v->shard_rows = guard->shard_rows;
+            v->large_shards = guard->large_shards;
+            v->access_bytes = guard->access_bytes;
+        } else {
             status = dti_parameter_make_shards(v);
+        }
     }
     if (status == DITTO_OK)
         status = fill_in(v, NULL);
