@@ -149,7 +149,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  @par Cost
  *  A small message takes one meeting, in which each replica reads at most n-1 payloads. A larger one takes
  *  two meetings. With DITTO_IMPLEMENTATION_FLAT, each replica then reads (n-1)/n * count elements from the
- *  memory of other replicas, and writes as many to it.
+ *  memory of other replicas, and writes as many to it. Each of two replicas instead reads all elements of the
+ *  other one, and writes none to it, if the message has at most 384 KiB and is not f16 or bf16, and no
+ *  result is in the buffer of a source.
  *  @par Source
  *  Reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. The owner of each index
  *  range does both, directly between the callers' buffers. */

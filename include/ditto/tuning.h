@@ -37,9 +37,10 @@ typedef struct ditto_tuning {
      *  started operations use 4096, whatever was measured. */
     size_t small_bytes;
 
-    /** Results of at least this many bytes, on all replicas together, are written past the caches. Results in
-     *  place, and those of reductions by groups, are not. Where results past the caches are not faster in
-     *  general, this is three quarters of the last-level caches. */
+    /** Results of at least this many bytes, on all replicas together, are written past the caches. Results of
+     *  reductions in place, and those of reductions by groups, are not. By default it is 512K for each
+     *  replica, if creation finds that an all-reduce of 512K is then clearly faster, or else three quarters
+     *  of the last-level caches. */
     size_t stream_bytes;
 
     /** From this size on, DITTO_IMPLEMENTATION_DEFAULT means DITTO_IMPLEMENTATION_HIERARCHICAL, if there are
@@ -59,7 +60,8 @@ typedef struct ditto_tuning {
     uint32_t near_replicas;
 
     /** Results in place of at least this many bytes, on all replicas together, are fetched for writing before
-     *  they are read, unless they have stream_bytes or more. Processors differ in whether this is faster. */
+     *  they are read. Processors differ in whether this is faster, so by default it is 1 or
+     *  DITTO_NEVER_BYTES. */
     size_t fetch_bytes;
 } ditto_tuning;
 

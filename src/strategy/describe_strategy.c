@@ -238,18 +238,6 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
         dti_text_add(text, "%s\n", unknown);
 }
 
-/* Says which thresholds the collectives of this host have. */
-static void describe_tuning(const struct dti_team *team, struct dti_text *text)
-{
-    const ditto_tuning *t = &dti_team_sync(team)->tuning.given;
-    if (dti_team_num_replicas(team) > 1)
-        dti_text_add(text,
-                     "messages are small up to %zu bytes, results pass the caches from %zu bytes on, and "
-                     "results in place are %s before they are read\n",
-                     t->small_bytes, t->stream_bytes,
-                     t->fetch_bytes < t->stream_bytes ? "fetched for writing" : "not fetched");
-}
-
 static ditto_status write_table(const ditto_strategy *strategy, struct dti_text *text)
 {
     if (strategy->workers != NULL) {
@@ -275,7 +263,8 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
     if (strategy->hosts != NULL)
         dti_hosts_describe(strategy->hosts, dti_team_tree(team), text);
     dti_waiting_describe(team, text);
-    describe_tuning(team, text);
+    if (dti_team_num_replicas(team) > 1)
+        dti_tuning_describe(&dti_team_sync(team)->tuning.given, text);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {

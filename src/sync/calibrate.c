@@ -126,7 +126,7 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 /* -- thresholds -- */
 
 enum { TRIES = 3, TRY_NS = 60000, BUDGET_NS = 20000000 };
-enum { MOST_BYTES = 256 << 10, MOST_IN_PLACE_BYTES = 2 * MOST_BYTES };
+enum { MOST_BYTES = 512 << 10 };
 
 /* Where an operation has its result. */
 enum place { BY_TURNS, IN_PLACE, OUT_OF_PLACE };
@@ -158,8 +158,9 @@ static struct attempt plain_attempt(const struct dti_sync *sync, size_t bytes, e
 {
     struct attempt attempt = { bytes, place, sync->tuning.given };
     attempt.tuning.small_bytes = 1;
-    attempt.tuning.hierarchical_bytes = attempt.tuning.stream_bytes = attempt.tuning
-                                                                          .fetch_bytes = DITTO_NEVER_BYTES;
+    attempt.tuning.hierarchical_bytes = DITTO_NEVER_BYTES;
+    attempt.tuning.stream_bytes = DITTO_NEVER_BYTES;
+    attempt.tuning.fetch_bytes = DITTO_NEVER_BYTES;
     return attempt;
 }
 
@@ -226,8 +227,8 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
     return meet(self);
 }
 
-/* Sets *first_is_faster, if the first attempt takes at most this share of the time of the second. The two are
- * tried by turns, so that a disturbance affects both, and the best of TRIES tries counts. */
+/* Sets *first_is_faster to true if the first attempt takes at most `most_share` of the time of the second.
+ * The two are tried by turns, so that a disturbance affects both, and the best of TRIES tries counts. */
 static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data,
                             const struct attempt *first, const struct attempt *second, double most_share,
                             bool *first_is_faster)
@@ -272,12 +273,13 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
 static ditto_status find_hierarchical(struct dti_replica *self, struct trial *trial, float *data)
 {
     size_t found = DITTO_NEVER_BYTES;
-    for (size_t bytes = MOST_BYTES; bytes >= (16 << 10); bytes /= 4) {
+    const size_t most = 256 << 10;
+    for (size_t bytes = most; bytes >= (16 << 10); bytes /= 4) {
         struct attempt flat = plain_attempt(self->sync, bytes, BY_TURNS), groups = flat;
         bool faster;
         groups.tuning.hierarchical_bytes = 1;
         DTI_TRY(compare(self, trial, data, &groups, &flat, 1, &faster));
-        if (faster && (found == bytes * 4 || bytes == MOST_BYTES))
+        if (faster && (found == bytes * 4 || bytes == most))
             found = bytes;
     }
     if (self->index == 0)
@@ -288,33 +290,28 @@ static ditto_status find_hierarchical(struct dti_replica *self, struct trial *tr
 /* What is not usual must be faster than what is usual by more than noise. */
 #define UNUSUAL_MOST_SHARE 0.9
 
-/* Finds the smallest size from which on results out of place are faster past the caches. Where replicas share
+/* Finds out whether results out of place that are not small are faster past the caches. Where replicas share
  * no cache, a non-temporal store saves the transfer of a line that another core has read: an all-reduce of
- * 512 KiB took 159 us instead of 305 us on two cores of a Zen 4. Elsewhere the results must fill the
- * caches. */
+ * 512 KiB took 159 us instead of 305 us on two cores of a Zen 4, but 79 us instead of 48 us on two threads of
+ * one core. If it is not faster, stream_bytes stays what it was. */
 static ditto_status find_stream(struct dti_replica *self, struct trial *trial, float *data)
 {
-    size_t found = 0;
-    for (size_t bytes = MOST_BYTES; bytes >= (64 << 10); bytes /= 4) {
-        struct attempt usual = plain_attempt(self->sync, bytes, OUT_OF_PLACE), streams = usual;
-        bool faster;
-        streams.tuning.stream_bytes = 1;
-        DTI_TRY(compare(self, trial, data, &streams, &usual, UNUSUAL_MOST_SHARE, &faster));
-        if (faster && (found == bytes * 4 || bytes == MOST_BYTES))
-            found = bytes;
-    }
-    if (self->index == 0 && found != 0)
-        trial->found.stream_bytes = found * self->num_replicas;
+    struct attempt usual = plain_attempt(self->sync, MOST_BYTES, OUT_OF_PLACE), streams = usual;
+    bool faster;
+    streams.tuning.stream_bytes = 1;
+    DTI_TRY(compare(self, trial, data, &streams, &usual, UNUSUAL_MOST_SHARE, &faster));
+    if (self->index == 0 && faster)
+        trial->found.stream_bytes = (size_t)MOST_BYTES * self->num_replicas;
     return DITTO_OK;
 }
 
 /* Finds out whether a result in place should be fetched for writing before it is read. Processors disagree:
  * on one of family 6, model 85 an all-reduce of 512 KiB took 136 us, and 59 us with fetching, and on a Zen 4
- * 10.3 us, and 11.2 us. Where it is clearly faster for one size of the second-level cache, it is so for
- * smaller ones too. */
+ * 10.3 us, and 11.2 us. On the first one it was faster for all sizes from 8 KiB to 1 MiB, so one is
+ * tried. */
 static ditto_status find_fetch(struct dti_replica *self, struct trial *trial, float *data)
 {
-    struct attempt usual = plain_attempt(self->sync, MOST_IN_PLACE_BYTES, IN_PLACE), fetches = usual;
+    struct attempt usual = plain_attempt(self->sync, MOST_BYTES, IN_PLACE), fetches = usual;
     bool faster;
     fetches.tuning.fetch_bytes = 1;
     DTI_TRY(compare(self, trial, data, &fetches, &usual, UNUSUAL_MOST_SHARE, &faster));
@@ -327,8 +324,8 @@ static ditto_status measure(struct dti_replica *self, void *argument)
 {
     struct trial *trial = argument;
     void *data;
-    DTI_TRY(dti_replica_alloc(self, MOST_IN_PLACE_BYTES, DTI_CACHE_LINE, &data));
-    memset(data, 0, MOST_IN_PLACE_BYTES);
+    DTI_TRY(dti_replica_alloc(self, 2 * MOST_BYTES, DTI_CACHE_LINE, &data));
+    memset(data, 0, 2 * MOST_BYTES);
     ditto_status status = find_small(self, trial, data);
     if (status == DITTO_OK)
         status = find_stream(self, trial, data);

@@ -47,7 +47,8 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
 /* Puts the formatted text before the message of the last failure, and returns `status`. */
 ditto_status dti_where(ditto_status status, const char *format, ...) DITTO_PRINTF(2, 3);
 
-/* What the library keeps of a thread. */
+/* What the library keeps of a thread. The members of src/replicas are here too, because each further
+ * thread-local variable would cost a call in every function that uses it. */
 struct dti_thread {
     /* The public function that the thread is in, for ditto_error.function. It is the innermost one that the
      * user's code has called. On a thread that is in no public function it is the last one, or "". A thread
@@ -55,7 +56,7 @@ struct dti_thread {
      * dti_public_enter while it does so. */
     const char *function;
 
-    /* The replica whose function this thread runs, or -1. Only src/replicas writes it. */
+    /* The replica whose function this thread runs, or for which it records an error, or -1. */
     int32_t replica;
 
     /* Counts the records that this thread has written, which distinguishes a new record from an old one. */
@@ -71,8 +72,9 @@ struct dti_thread {
     const struct ditto_replica *plain_self;
 };
 
-/* Returns that of the calling thread. In a shared library each access to a thread-local variable is a call,
- * and compilers do not combine several of them. They combine calls of this function, because it is const. */
+/* Returns the state of the calling thread. In a shared library each access to a thread-local variable is a
+ * call, and compilers do not combine several of them. They combine calls of this function, because it is
+ * const. */
 DTI_COMPANION struct dti_thread *dti_this_thread(void) __attribute__((const, nothrow));
 
 /* Returns the name of the outer function, for dti_public_leave. */

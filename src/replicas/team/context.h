@@ -70,7 +70,7 @@ struct dti_frame {
     struct dti_mask saved;
     struct dti_frame *below;
 
-    /* That of the thread whose stack this frame is on. */
+    /* The state of the thread that has pushed this frame. */
     struct dti_thread *thread;
 };
 

@@ -34,7 +34,7 @@ struct walk {
     /* True if the first destination is also a source. */
     bool in_place;
 
-    /* True if such destinations are fetched for writing before they are read. */
+    /* True if destinations are fetched for writing before sources are read. */
     bool fetches;
 };
 
@@ -76,12 +76,11 @@ static bool combine_pair(const struct walk *w, size_t first, size_t end)
     const struct dti_workspace *workspace = flow->workspace;
     if (w->sources != 2 || w->destinations != 2 || kernel == NULL || kernel->divide != NULL || flow->streams)
         return false;
-    bool fetches = w->fetches || !w->in_place;
     for (size_t at = first; at < end; at += chunk) {
         size_t count = end - at < chunk ? end - at : chunk;
         char *to[2] = { (char *)workspace->destination[0] + at * element,
                         (char *)workspace->destination[1] + at * element };
-        for (int i = 0; i < 2 && fetches; i++)
+        for (int i = 0; i < 2 && w->fetches; i++)
             dti_fetch_to_write(to[i], count * element);
         kernel->combine_into_two(to[0], to[1], (const char *)workspace->source[0] + at * element,
                                  (const char *)workspace->source[1] + at * element, count);
@@ -102,9 +101,9 @@ static void fetch_sources(const struct walk *w, size_t first, size_t count)
             __builtin_prefetch((const char *)w->flow->workspace->source[i] + at);
 }
 
-/* Prefetches the destinations for writing, of which `finish` reads the old values, or which are sources, too.
- * Without this, each line would be requested twice, first to read it and then to write it. */
-static void fetch_copies(const struct walk *w, size_t first, size_t count)
+/* Prefetches the destinations for writing. If they are read first, as sources or as the old values for
+ * `finish`, each line would otherwise be requested twice. */
+static void fetch_destinations(const struct walk *w, size_t first, size_t count)
 {
     size_t bytes = w->flow->reduction.element_bytes;
     for (uint32_t d = 0; d < w->destinations; d++)
@@ -143,8 +142,8 @@ static void combine(const struct walk *w, size_t first, size_t end)
         if (flow->streams)
             fetch_sources(w, first + count, chunk_count(first + count, end, chunk));
         char *out = directly ? (char *)flow->workspace->destination[0] + first * r->element_bytes : tile;
-        if (directly || w->fetches)
-            fetch_copies(w, first, count);
+        if (directly || (w->in_place && w->fetches))
+            fetch_destinations(w, first, count);
         dti_reduce_block(r, flow->workspace->source, w->sources, first, count, out, scratch);
         if (r->failed != DITTO_OK)
             return;
@@ -177,11 +176,11 @@ static void combine_and_finish(const struct walk *w, size_t first, size_t end)
     struct dti_reduction *r = &flow->reduction;
     char *tile = flow->workspace->scratch, *scratch = tile + DTI_TILE_BYTES;
     size_t chunk = FINISH_CHUNK_BYTES / r->accumulator_bytes;
-    fetch_copies(w, first, chunk_count(first, end, chunk));
+    fetch_destinations(w, first, chunk_count(first, end, chunk));
     for (; first < end; first += chunk) {
         size_t count = chunk_count(first, end, chunk), next = chunk_count(first + count, end, chunk);
         fetch_sources(w, first + count, next);
-        fetch_copies(w, first + count, next);
+        fetch_destinations(w, first + count, next);
         if (w->segment->from == DTI_ALL)
             dti_reduce_block(r, flow->workspace->source, w->sources, first, count, tile, scratch);
         else
@@ -207,8 +206,7 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     flow->workspace->counters.read_far += far * bytes;
     bool streams = flow->streams;
     w.in_place = w.destinations != 0 && is_a_source(&w, flow->workspace->destination[0]);
-    /* Results that exceed the caches come from memory, and a core gets such a line for writing at once. */
-    w.fetches = flow->fetches && w.in_place && !streams;
+    w.fetches = flow->fetches || !w.in_place;
     /* A line that was just read, as a source or as the old value, is in this core's cache. A non-temporal
      * store to it would cost more than it saves. What is only moved is not written to where it was read. */
     flow->streams = streams && !finishes && (segment->from != DTI_ALL || !w.in_place);
@@ -280,19 +278,21 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
 }
 
 /* The most bytes of a message of which each of two replicas makes its own result. See each_makes_its_own. */
-#define OWN_RESULT_MOST_BYTES ((size_t)256 << 10)
+#define OWN_RESULT_MOST_BYTES ((size_t)384 << 10)
 
 /* Returns true if each of two replicas should make its whole result itself. It then reads all lines of the
  * other one's source. If each made one half for both, it would read half of those lines, write as many lines
  * of the other one's result, which have to be fetched first, and get half of its own result back: one and a
  * half times as many transfers, for half of the additions. An all-reduce of 128 KiB took 117 us by halves and
- * 67 us so on two cores of a Zen 4. The results must not be sources. Both replicas
- * compare the same addresses, so they decide the same. */
+ * 67 us so on two cores of a Zen 4, and 14.5 and 8.1 us on two threads of one core, where 384 KiB took the
+ * same time in both ways. Conversions of f16 and bf16 cost more than the transfers. Results that are sources
+ * must be made by halves. Both replicas compare the same addresses, so they decide the same. */
 static bool each_makes_its_own(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
     if (flow->sync->num_replicas != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || flow->streams ||
-        flow->reduction.kernel == NULL || call->count * call->element_bytes > OWN_RESULT_MOST_BYTES)
+        flow->reduction.kernel == NULL || flow->reduction.kernel->widen != NULL ||
+        call->count * call->element_bytes > OWN_RESULT_MOST_BYTES)
         return false;
     const struct dti_call *other = dti_call_of(flow->sync, 1 - flow->self->index, flow->seq);
     return call->dst != call->src && call->dst != other->src && other->dst != call->src &&

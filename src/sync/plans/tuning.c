@@ -51,6 +51,20 @@ void dti_tuning_fill(ditto_tuning *t, const ditto_tuning *from)
             set(t, &fields[i], get(from, &fields[i]));
 }
 
+void dti_tuning_describe(const ditto_tuning *t, struct dti_text *text)
+{
+    const char *before = "collectives: DITTO_TUNING=";
+    for (size_t i = 0; i < FIELDS; i++) {
+        size_t value = get(t, &fields[i]);
+        if (value == DITTO_NEVER_BYTES)
+            dti_text_add(text, "%s%s=never", before, fields[i].name);
+        else if (value != 0)
+            dti_text_add(text, "%s%s=%zu", before, fields[i].name, value);
+        before = value != 0 ? "," : before;
+    }
+    dti_text_add(text, "\n");
+}
+
 static ditto_status check_value(const struct field *f, size_t value)
 {
     if (value != 0 && (value < f->least || value > f->most))

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+struct dti_text;
+
 struct dti_tuning {
     /* The numbers that are used, whether given, measured or usual. Every field but near_replicas is set. */
     ditto_tuning given;
@@ -27,6 +29,9 @@ bool dti_tuning_find(const struct dti_machine_shape *shape, struct dti_tuning *o
 
 /* Keeps what was measured for teams of this shape. Any thread. */
 void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tuning *measured);
+
+/* Adds a line with the numbers that are not 0, in the form of DITTO_TUNING. */
+void dti_tuning_describe(const ditto_tuning *tuning, struct dti_text *text);
 
 /* Sets the fields of *tuning that are 0 to those of *from. */
 void dti_tuning_fill(ditto_tuning *tuning, const ditto_tuning *from);

@@ -117,19 +117,17 @@ static void results_in_place_do_not_depend_on_fetching(void **state)
 static void a_strategy_describes_its_thresholds(void **state)
 {
     char text[4096];
-    ditto_tuning tuning = {
-        .struct_size = sizeof tuning, .small_bytes = 100, .stream_bytes = 5000, .fetch_bytes = 1
-    };
-    for (int fetches = 1; fetches >= 0; fetches--) {
-        ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .tuning = &tuning));
-        assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
-        assert_non_null(strstr(text,
-                               "\nmessages are small up to 100 bytes, results pass the caches from 5000 "
-                               "bytes on, and results in place are "));
-        assert_int_equal(strstr(text, "fetched for writing before") != NULL, fetches);
-        assert_ok(ditto_strategy_destroy(strategy));
-        tuning.fetch_bytes = DITTO_NEVER_BYTES;
-    }
+    ditto_tuning tuning = { .struct_size = sizeof tuning,
+                            .small_bytes = 100,
+                            .stream_bytes = 5000,
+                            .hierarchical_bytes = DITTO_NEVER_BYTES,
+                            .fetch_bytes = 1 };
+    ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .tuning = &tuning));
+    assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "\ncollectives: DITTO_TUNING=small_bytes=100,stream_bytes=5000,"
+                                 "hierarchical_bytes=never,helper_bytes=262144,block_bytes=32768,"
+                                 "fetch_bytes=1\n"));
+    assert_ok(ditto_strategy_destroy(strategy));
 }
 
 /* The elements that a user function receives are aligned as documented, whatever the tuning is. */
