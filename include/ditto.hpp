@@ -342,18 +342,20 @@ template <class F> ditto_status status_of(ditto_replica *self, F &&function)
 }
 
 // True if a loop calls a copy of the callable, which lies on the stack of the calling thread. No store of the
-// loop can change what such a copy has captured by value, so that the compiler keeps it in registers. A
-// callable that can be called only if it is not const may change itself, and one that is large would fill the
-// stack: loops call these in place.
+// loop can change what such a copy has captured by value, so that the compiler keeps it in registers. The copy
+// is const. A callable that can be called only if it is not const may change itself, and one that is large
+// would fill the stack: loops call these in place.
 template <class F, class... A> constexpr bool is_copied()
 {
     if constexpr (std::is_object_v<F>)
-        return std::is_trivially_copyable_v<F> && std::is_copy_constructible_v<F> && sizeof(F) <= 1024 &&
+        return std::is_trivially_copyable_v<F> && std::is_convertible_v<const F &, F> && sizeof(F) <= 1024 &&
                std::is_invocable_v<const F &, A...>;
     else
         return false;
 }
-template <class F, class... A> using local = std::conditional_t<is_copied<F, A...>(), const F, F &>;
+
+// The object that a loop calls. It is made from a `local &`, so that a copy is one of a const callable.
+template <bool copied, class F> using local = std::conditional_t<copied, const F, F &>;
 
 // Calls a part of a loop. Only a function that needs it gets the number of the device.
 template <class F>
@@ -364,10 +366,15 @@ decltype(auto) call_part(F &part, std::size_t first, std::size_t last, std::uint
     else
         return part(first, last, device);
 }
-template <class F>
-using local_part = std::conditional_t<is_copied<F, std::size_t, std::size_t>() ||
-                                          is_copied<F, std::size_t, std::size_t, std::uint32_t>(),
-                                      const F, F &>;
+// Asks only for the arguments that call_part gives. The question alone may make the compiler translate the
+// body of a generic lambda, which need not be valid for others.
+template <class F> constexpr bool part_is_copied()
+{
+    if constexpr (std::is_invocable_v<F &, std::size_t, std::size_t>)
+        return is_copied<F, std::size_t, std::size_t>();
+    else
+        return is_copied<F, std::size_t, std::size_t, std::uint32_t>();
+}
 
 // A function of the user's, which C calls. Its exceptions wait here until the C function has returned.
 template <class F> struct function {
@@ -901,19 +908,20 @@ class replica
         return detail::give(status, element);
     }
     // In place, with a function T(const T &left, const T &right), in the order of replicas. T is any type
-    // that can be copied byte by byte.
+    // that can be copied byte by byte. A small function may be copied, as in parallel_for.
     template <class R, class F>
     outcome<void> all_reduce_with(R &&range, F &&combine, const ditto_reduce_options *options = nullptr) const
     {
         using T = detail::element_of<R>;
         static_assert(std::is_trivially_copyable_v<T>, "elements are copied byte by byte");
         using callable = std::remove_reference_t<F>;
+        using local = detail::local<detail::is_copied<callable, const T &, const T &>(), callable>;
         auto e = detail::elements(range);
         detail::function<callable> f(combine);
         auto each = [](void *out, const void *left, const void *right, std::size_t count, void *user) {
             auto &called = *static_cast<detail::function<callable> *>(user);
             return called.guard(nullptr, [&] {
-                detail::local<callable, const T &, const T &> own = *called.callable;
+                local own = static_cast<local &>(*called.callable);
                 for (std::size_t i = 0; i < count; i++)
                     static_cast<T *>(out)[i] = own(static_cast<const T *>(left)[i],
                                                    static_cast<const T *>(right)[i]);
@@ -997,17 +1005,19 @@ class replica
         return detail::give(status, sum);
     }
     // The sum of `count` elements of type T for each replica, which the function T(std::size_t i) computes.
-    // It must return the same element whenever it is called with the same number.
+    // It must return the same element whenever it is called with the same number. A small function may be
+    // copied, as in parallel_for.
     template <class T, class F>
     outcome<T> block_sum(std::size_t count, F &&element, const ditto_reduce_options *options = nullptr) const
     {
         using callable = std::remove_reference_t<F>;
+        using local = detail::local<detail::is_copied<callable, std::size_t>(), callable>;
         detail::function<callable> f(element);
         T sum{};
         auto compute = [](void *out, std::size_t first, std::size_t elements, void *user) {
             auto &called = *static_cast<detail::function<callable> *>(user);
             return called.guard(nullptr, [&] {
-                detail::local<callable, std::size_t> own = *called.callable;
+                local own = static_cast<local &>(*called.callable);
                 for (std::size_t i = 0; i < elements; i++)
                     static_cast<T *>(out)[i] = own(first + i);
             });
@@ -1091,37 +1101,40 @@ class replica
     }
     // Calls function(first, last), or function(first, last, device), for parts of [begin, end), on the PUs of
     // this replica. A small function that is copied byte by byte, as most lambdas are, is copied for each
-    // part. Capture by value what the loop reads (docs/cpp.md, "Loops").
+    // part. The copy is const, and changes of `mutable` members are lost with it; std::ref(function) is called
+    // in place. Capture by value what the loop reads (docs/cpp.md, "Loops").
     template <class F>
     outcome<void> parallel_for(std::size_t begin, std::size_t end, F &&body, std::size_t grain = 1,
                                ditto_schedule schedule = ditto_schedule()) const
     {
         using callable = std::remove_reference_t<F>;
+        using local = detail::local<detail::part_is_copied<callable>(), callable>;
         detail::function<callable> f(body);
         auto part = [](std::size_t first, std::size_t last, std::uint32_t device, void *user) {
             auto &called = *static_cast<detail::function<callable> *>(user);
             return called.guard(nullptr, [&] {
-                detail::local_part<callable> own = *called.callable;
+                local own = static_cast<local &>(*called.callable);
                 return detail::call_part(own, first, last, device);
             });
         };
         return ended(f, ditto_parallel_for(self_, part, &f, begin, end, grain, schedule));
     }
-    // The same for a function that returns an element for each part. The elements are combined in an order
-    // that depends only on `begin`, `end` and `grain`. Any op but DITTO_MEAN. If the loop has no indices, the
-    // function is called once, with an empty part.
+    // Runs a loop as parallel_for does, with a function that returns an element for each part. The elements
+    // are combined by the op, which may not be DITTO_MEAN, in an order that depends only on `begin`, `end` and
+    // `grain`. If the loop has no indices, the function is called once, with an empty part.
     template <class F>
     auto parallel_reduce(std::size_t begin, std::size_t end, F &&body, ditto_op op = DITTO_SUM,
                          std::size_t grain = 1) const
     {
         using callable = std::remove_reference_t<F>;
-        using T = std::decay_t<decltype(detail::call_part(body, begin, end, 0u))>;
+        using local = detail::local<detail::part_is_copied<callable>(), callable>;
+        using T = std::decay_t<decltype(detail::call_part(std::declval<local &>(), begin, end, 0u))>;
         detail::function<callable> f(body);
         T all{};
         auto part = [](std::size_t first, std::size_t last, std::uint32_t device, void *partial, void *user) {
             auto &called = *static_cast<detail::function<callable> *>(user);
             return called.guard(nullptr, [&] {
-                detail::local_part<callable> own = *called.callable;
+                local own = static_cast<local &>(*called.callable);
                 *static_cast<T *>(partial) = detail::call_part(own, first, last, device);
             });
         };
@@ -1216,7 +1229,7 @@ class replica
         return detail::done(status);
 #endif
     }
-    // The same for a call that gives an element.
+    // Ends a call that gives an element.
     template <class F, class T>
     static outcome<T> ended(detail::function<F> &f, ditto_status status, const T &given)
     {
@@ -1271,8 +1284,9 @@ class replica
     ditto_replica *self_;
 };
 
-// The replica of the calling thread: in a function of a run, and in no strategy. Elsewhere there is none, for
-// example in a merge function and in functions on devices (ditto/context.h).
+// Returns the replica of the calling thread. Inside a run it is `self`; on a thread that is in no strategy,
+// that of the default strategy. Elsewhere there is none, for example in a merge function and in functions on
+// devices (ditto/context.h).
 inline std::optional<replica> current_replica() noexcept
 {
     ditto_replica *self = ditto_get_replica_context();

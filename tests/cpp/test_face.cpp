@@ -157,6 +157,96 @@ struct changing_body {
     }
 };
 
+// A copy of it loses the number of calls.
+struct counting_body {
+    mutable int calls;
+    void operator()(std::size_t, std::size_t) const
+    {
+        calls++;
+    }
+    double operator()(std::size_t) const
+    {
+        calls++;
+        return 1;
+    }
+    int operator()(const int &left, const int &right) const
+    {
+        calls++;
+        return left + right;
+    }
+};
+// A copy can be made only explicitly, or from an object that is const.
+struct explicit_body {
+    explicit_body() = default;
+    explicit explicit_body(const explicit_body &) = default;
+    void operator()(std::size_t, std::size_t) const
+    {
+        called_at = this;
+    }
+};
+struct greedy_body {
+    greedy_body() = default;
+    greedy_body(const greedy_body &) = default;
+    template <class T> greedy_body(T &) = delete;
+    void operator()(std::size_t, std::size_t) const
+    {
+        called_at = this;
+    }
+};
+// Its calls differ in what they are.
+struct two_bodies {
+    bool without_device;
+    void operator()(std::size_t, std::size_t)
+    {
+        without_device = true;
+    }
+    void operator()(std::size_t, std::size_t, std::uint32_t) const {}
+};
+struct two_results {
+    int operator()(std::size_t, std::size_t)
+    {
+        return 1;
+    }
+    double operator()(std::size_t, std::size_t) const
+    {
+        return 1.5;
+    }
+};
+
+static void copies_of_functions(ditto::replica self)
+{
+    std::vector<int> touched(1000);
+    auto count = [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; i++)
+            touched[i]++;
+    };
+    // The body is valid for two arguments only.
+    self.parallel_for(0, touched.size(), [&](auto... bounds) { count(bounds...); });
+    CHECK(std::count(touched.begin(), touched.end(), 1) == 1000);
+    explicit_body in_place;
+    self.parallel_for(0, 10, in_place, 10);
+    CHECK(called_at == &in_place);
+    greedy_body copied;
+    self.parallel_for(0, 10, copied, 10);
+    CHECK(called_at != &copied);
+    two_bodies two{ false };
+    self.parallel_for(0, 10, two, 10);
+    CHECK(two.without_device);
+    CHECK(self.parallel_reduce(0, 10, two_results{}, DITTO_SUM, 10) == 1.5);
+
+    counting_body counting{ 0 };
+    self.parallel_for(0, 10, counting, 10);
+    CHECK(counting.calls == 0);
+    self.parallel_for(0, 10, std::ref(counting), 10);
+    CHECK(counting.calls == 1);
+    counting.calls = 0;
+    CHECK(self.block_sum<double>(10, std::ref(counting)) == 10 * self.size());
+    CHECK(counting.calls >= 10);
+    auto part = [calls = 0](std::size_t, std::size_t) mutable { return ++calls; };
+    CHECK(self.parallel_reduce(0, 10, std::ref(part), DITTO_SUM, 10) == 1);
+    CHECK(self.parallel_reduce(0, 10, std::ref(part), DITTO_SUM, 10) == 2);
+}
+
 static void loops(ditto::replica self)
 {
     std::uint32_t devices = self.num_logical_devices();
@@ -222,6 +312,13 @@ static void play_loops()
     ditto::call(ditto_topology_destroy, topology);
     auto options = ditto::strategy::with(1);
     ditto::strategy(options).run(loops);
+    ditto::strategy(options).run(copies_of_functions);
+    ditto::strategy(2).run([](ditto::replica self) {
+        counting_body counting{ 0 };
+        int one[] = { 1 };
+        self.all_reduce_with(one, std::ref(counting));
+        CHECK(one[0] == 2 && self.all_reduce(counting.calls) > 0);
+    });
     options.pus_per_replica = std::min(counts.pus, 4u);
     ditto::strategy wide(options);
     wide.run(loops);
