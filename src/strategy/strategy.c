@@ -306,7 +306,8 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     if (strategy == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     ditto_status status = check(kind, o);
-    if (status == DITTO_OK)
+    /* The replica of the default strategy is the thread itself: no variable binds it or gives it PUs. */
+    if (status == DITTO_OK && kind != &dti_default_strategy_kind)
         status = read_pin(o);
     if (status == DITTO_OK)
         status = dti_strategy_make_placement(kind, o, &topology, &strategy->placement);

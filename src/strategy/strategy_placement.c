@@ -56,7 +56,9 @@ ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
     ditto_placement_options placing;
     int64_t variable = 0;
     DTI_TRY(read_options(o, &placing));
-    DTI_TRY(dti_environment_number("DITTO_PUS_PER_REPLICA", 1, DTI_MAX_PUS, "a number of PUs", &variable));
+    if (kind != &dti_default_strategy_kind)
+        DTI_TRY(
+            dti_environment_number("DITTO_PUS_PER_REPLICA", 1, DTI_MAX_PUS, "a number of PUs", &variable));
     bool is_open = o->placement == NULL && leaves_pus_open(&placing);
     if (is_open)
         placing.pus_per_replica = (uint32_t)variable;

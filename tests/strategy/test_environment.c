@@ -183,9 +183,24 @@ static void wrong_values_of_ditto_pin_are_errors(void **state)
     }
 }
 
+/* -- the default strategy -- */
+
+/* Its replica is the thread itself, which the library does not bind, and which has no other PU. */
+static void the_default_strategy_reads_neither_variable(void **state)
+{
+    setenv("DITTO_PUS_PER_REPLICA", "8193", 1);
+    setenv("DITTO_PIN", "bogus", 1);
+    ditto_replica *self = ditto_get_replica_context();
+    assert_non_null(self);
+    assert_int_equal(ditto_num_replicas(self), 1);
+    assert_int_equal(ditto_num_logical_devices(self), 1);
+}
+
 int main(void)
 {
+    /* The default strategy is made once, so its test must be the first one that needs it. */
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(the_default_strategy_reads_neither_variable, clear_environment),
         cmocka_unit_test(an_option_gives_each_replica_its_pus),
         cmocka_unit_test_teardown(the_environment_gives_pus_where_the_program_does_not, clear_environment),
         cmocka_unit_test_teardown(wrong_numbers_of_pus_are_errors, clear_environment),
