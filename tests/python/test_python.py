@@ -341,7 +341,10 @@ class Errors(unittest.TestCase):
     def test_replicas_have_the_pus_that_are_asked_for(self):
         pus = len(os.sched_getaffinity(0))
         with ditto.Strategy(1, pus_per_replica=pus) as strategy:
-            self.assertEqual(int(strategy.describe().split("memory\n")[1].split()[6]), pus)
+            text = strategy.describe().splitlines()
+            heading = next(i for i, line in enumerate(text) if line.startswith("replica "))
+            names, places = (re.split(" {2,}", line.strip()) for line in text[heading:heading + 2])
+            self.assertEqual(int(places[names.index("devices")]), pus)
         with self.assertRaisesRegex(ditto.Error, f"pus_per_replica = {pus + 1}, but there are {pus} PUs"):
             ditto.Strategy(1, pus_per_replica=pus + 1)
 
