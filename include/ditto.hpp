@@ -257,7 +257,7 @@ inline outcome<void> done(ditto_status status)
 #endif
 }
 
-// The same for a call that gives something.
+// Gives a status and the result of a call.
 template <class T> outcome<T> give(ditto_status status, T value)
 {
 #if DITTO_CPP_THROWS
@@ -342,9 +342,9 @@ template <class F> ditto_status status_of(ditto_replica *self, F &&function)
 }
 
 // True if a loop calls a copy of the callable, which lies on the stack of the calling thread. No store of the
-// loop can change what such a copy has captured by value, so that the compiler keeps it in registers. The copy
-// is const. A callable that can be called only if it is not const may change itself, and one that is large
-// would fill the stack: loops call these in place.
+// loop can change what such a copy has captured by value, so that the compiler keeps it in registers. The
+// copy is const. A callable that can be called only if it is not const may change itself, and one that is
+// large would fill the stack: loops call these in place.
 template <class F, class... A> constexpr bool is_copied()
 {
     if constexpr (std::is_object_v<F>)
@@ -584,7 +584,7 @@ outcome<T> fail(const char *function, const char *message, ditto_status status =
 #endif
 }
 
-// The same for two numbers that do not belong together.
+// Fails as above, because two numbers do not belong together.
 template <class T>
 outcome<T> fail(const char *function, const char *message, std::size_t found, std::size_t other)
 {
@@ -1101,8 +1101,8 @@ class replica
     }
     // Calls function(first, last), or function(first, last, device), for parts of [begin, end), on the PUs of
     // this replica. A small function that is copied byte by byte, as most lambdas are, is copied for each
-    // part. The copy is const, and changes of `mutable` members are lost with it; std::ref(function) is called
-    // in place. Capture by value what the loop reads (docs/cpp.md, "Loops").
+    // part. The copy is const, and changes of `mutable` members are lost with it; std::ref(function) is
+    // called in place. Capture by value what the loop reads (docs/cpp.md, "Loops").
     template <class F>
     outcome<void> parallel_for(std::size_t begin, std::size_t end, F &&body, std::size_t grain = 1,
                                ditto_schedule schedule = ditto_schedule()) const
@@ -1120,8 +1120,8 @@ class replica
         return ended(f, ditto_parallel_for(self_, part, &f, begin, end, grain, schedule));
     }
     // Runs a loop as parallel_for does, with a function that returns an element for each part. The elements
-    // are combined by the op, which may not be DITTO_MEAN, in an order that depends only on `begin`, `end` and
-    // `grain`. If the loop has no indices, the function is called once, with an empty part.
+    // are combined by the op, which may not be DITTO_MEAN, in an order that depends only on `begin`, `end`
+    // and `grain`. If the loop has no indices, the function is called once, with an empty part.
     template <class F>
     auto parallel_reduce(std::size_t begin, std::size_t end, F &&body, ditto_op op = DITTO_SUM,
                          std::size_t grain = 1) const
@@ -1350,7 +1350,7 @@ class strategy_view
 
     // Starts a pass over a dataset. Replicas take their batches with replica::next.
     outcome<iterator> iterate(const dataset &rows, const ditto_input_options *options = nullptr) const;
-    // The same for datasets that function(const ditto_input_context &) makes, one for each pipeline.
+    // Starts a pass over datasets that function(const ditto_input_context &) makes, one for each pipeline.
     template <class F>
     outcome<iterator> iterate_from_function(F &&function, const ditto_input_options *options = nullptr) const;
 

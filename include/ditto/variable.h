@@ -455,7 +455,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const dit
  *  A parameter that was created with DITTO_CONCURRENCY_HOGWILD has one component, which is contiguous, also
  *  if it is cut into shards, and which other workers change at the same time ("In place" in
  *  ditto/parameter.h). The address is valid until the function of the worker ends. Then the version of each
- *  shard counts one update, however often the replica has called this, also if the function has failed.
+ *  shard counts one update, however often the replica has called this, also if the function has failed. It
+ *  counts none if a replica of the worker has not returned in time, because that one may still write.
  *
  *  @param self      the calling replica
  *  @param variable  the variable
