@@ -48,8 +48,7 @@ static const struct command_row rows[] = {
     [REPLICAS_PLACED] = { NULL, NULL, "The placement of replicas" },
     [REPLICAS] = { "--replicas", "N",
                    "the number of replicas: 1 to 1024 (default: as many as --per or --pus gives, 1 with "
-                   "--shape "
-                   "or --stride, or else one for each core, and fewer under a CPU quota)" },
+                   "--shape or --stride, or else one for each core, and fewer under a CPU quota)" },
     [PER] = { "--per", "PART", "what a replica spans: pu, core, llc, node, package or machine" },
     [PUS] = { "--pus", "N", "the number of PUs of each replica" },
     [SHAPE] = { "--shape", "P,N,C,T", "packages, NUMA nodes, cores and PUs that a replica spans" },

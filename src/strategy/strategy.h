@@ -140,11 +140,13 @@ void dti_workers_describe(const ditto_strategy *strategy, struct dti_text *text)
 ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
                               ditto_replica_info *out);
 
-/* Read a variable of the environment, and leave the number as it is if the variable is not set. The first one
- * reads a number of `what`, and the second one a word, of which it sets the index. They fail with INVALID if
- * the value is not one of those. */
+/* Reads a number from a variable of the environment. If the variable is not set, the number stays as it is.
+ * Fails with INVALID if the value is no number from `least` to `most`. `what` says in the message what the
+ * number is, for example "milliseconds". */
 ditto_status dti_environment_number(const char *name, int64_t least, int64_t most, const char *what,
                                     int64_t *number);
+/* Reads one of `words` from a variable of the environment, and sets its index. If the variable is not set, the
+ * index stays as it is. Fails with INVALID if the value is none of the words. */
 ditto_status dti_environment_word(const char *name, const char *const *words, int num_words, int *index);
 
 /* Sets `wait`, `spin_us` and `has_spin_us` from the options and the environment. Fails with RANGE or

@@ -9,8 +9,10 @@ enum { POLICIES = sizeof names / sizeof names[0] };
 
 ditto_status dti_waiting_read(const ditto_strategy_options *o, struct dti_team_options *out)
 {
-    int wait = DITTO_WAIT_DEFAULT; /* this and spin_us are what the environment says */
+    /* What the environment says. A negative spin_us means that it gives none. */
+    int wait = DITTO_WAIT_DEFAULT;
     int64_t spin_us = -1;
+
     bool has_spin_us = o->spin_us != 0 || o->has_spin_us;
     if ((int)o->wait < 0 || (int)o->wait >= POLICIES)
         return DTI_FAIL(DITTO_ERR_RANGE, "wait = %d is not a value of its enum", (int)o->wait);

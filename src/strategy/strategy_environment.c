@@ -1,7 +1,8 @@
-/* src/strategy/environment.c - reads options of a strategy from the environment. */
+/* src/strategy/strategy_environment.c - reads options of a strategy from the environment. */
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 ditto_status dti_environment_number(const char *name, int64_t least, int64_t most, const char *what,
