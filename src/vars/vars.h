@@ -94,21 +94,24 @@ struct ditto_variable {
     struct dti_parameter_shard *shard;
     bool borrows_shards;
 
-    /* Of parameters: LOCKED, HOGWILD or FREE_READS, and the bytes of one access to elements without a lock
+    /* What takes locks in a parameter, and the bytes of one access to elements without a lock
      * (parameters/shared_elements.c). */
     ditto_concurrency concurrency;
     uint32_t access_bytes;
 
-    /* Of parameters with several shards: the rows of a shard. The first large_shards have one more. */
+    /* A shard has shard_rows rows, if a parameter has several, and each of the first large_shards has one
+     * more. */
     size_t shard_rows, large_shards;
 
-    /* Of a HOGWILD parameter: what each writer has counted (parameters/parameter.h). NULL for others. */
+    /* What each writer of a HOGWILD parameter has counted (parameters/parameter.h). NULL for other
+     * variables. */
     struct dti_shard_counts *counts;
-    size_t counts_bytes; /* of one writer */
+    size_t counts_bytes; /* the size of what one writer has */
     uint32_t num_writers;
 
-    /* All shards of a HOGWILD or FREE_READS parameter that has several: a mapping of block_bytes bytes, and
-     * where the elements begin in it. NULL for others, whose pieces are allocated one by one. */
+    /* The memory of all shards of a HOGWILD or FREE_READS parameter that has several. It is a mapping of
+     * block_bytes bytes, in which the elements begin at block_elements. NULL for other variables, whose
+     * pieces are allocated one by one. */
     void *block;
     size_t block_bytes;
     char *block_elements;
@@ -240,9 +243,9 @@ ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *
  * and not finished it. */
 ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v);
 
-/* Ends what ditto_component has given a function of a worker, whose team is given: the parameters that its
- * replicas may have changed in place get their versions. Called on the thread of the worker, after the
- * function has returned on all replicas, and before it counts as finished. */
+/* Ends what ditto_component has given a function of a worker, whose team is given. Each shard that its
+ * replicas may have changed in place counts one update for each of them. Called on the thread of the worker,
+ * after the function has returned on all replicas, and before it counts as finished. */
 void dti_parameters_end_function(const struct dti_team *worker);
 
 static inline bool dti_variable_may_differ(const ditto_variable *v)

@@ -34,8 +34,8 @@
 struct dti_parameter_shard {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_lock lock;
 
-    /* The number of updates. It is written under the lock, and may be read without it. Of a HOGWILD
-     * parameter: what is added to the counts, modulo 2^64. Only a restore writes it, which has the turn. */
+    /* The number of updates. It is written under the lock, and may be read without it. In a HOGWILD parameter
+     * it is what is added to the counts, modulo 2^64, and only a restore, which has the turn, writes it. */
     _Atomic uint64_t version;
 };
 
@@ -43,14 +43,14 @@ struct dti_parameter_shard {
  * thread that has the turn. Only the writer's thread writes it, and for a replica the thread of its worker
  * after the end of the function. */
 struct dti_shard_counts {
-    /* The list of dti_replica.in_place. Only if is_in_place is true. */
+    /* The next parameter in the list of dti_replica.in_place, if this one is in it (is_in_place). */
     alignas(DTI_CACHE_LINE_PAIR) ditto_variable *next_in_place;
     bool is_in_place;
 
-    uint64_t calls; /* that write rows */
+    uint64_t calls; /* the number of calls that have written rows */
     struct {
         _Atomic uint64_t updates;
-        uint64_t last_call; /* the last of `calls` that has counted an update here */
+        uint64_t last_call; /* the number of the last call that has counted an update here */
     } shard[];              /* [pieces] */
 };
 
