@@ -300,10 +300,9 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, ditto_s
     /* A variable of one shard may be a scalar, or have rows without elements, which must not lead to a
      * division by 0. */
     bool is_one_shard = num_shards(v) == 1;
-    size_t all_rows = v->spec.rank > 0 ? v->spec.shape[0] : 1,
-           row_count = is_one_shard ? 1 : v->count / all_rows;
-    ditto_shard_info found = { .first_row = is_one_shard ? 0 : v->piece[shard].first / row_count,
-                               .rows = is_one_shard ? all_rows : v->piece[shard].count / row_count };
+    size_t all_rows = v->spec.rank > 0 ? v->spec.shape[0] : 1;
+    ditto_shard_info found = { .first_row = is_one_shard ? 0 : v->piece[shard].first / v->row_count,
+                               .rows = is_one_shard ? all_rows : v->piece[shard].count / v->row_count };
     if (v->shard != NULL)
         found.version = dti_shard_version(v, (uint32_t)shard);
     else if (!v->optimizer_slot || v->pieces == 1)

@@ -121,13 +121,12 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     if (*made == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the initial value of \"%s\"", v->name);
     *value = *made;
-    size_t row_elements = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
     for (uint32_t i = 0; i < v->pieces; i++) {
         ditto_tensor shard = v->spec;
         shard.data = (char *)*made + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype);
         if (v->pieces > 1)
-            shard.shape[0] = v->piece[i].count / row_elements;
-        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row_elements : 0));
+            shard.shape[0] = v->piece[i].count / v->row_count;
+        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / v->row_count : 0));
     }
     return DITTO_OK;
 }
