@@ -126,8 +126,7 @@ static void warn_of_cuts(struct survey *s)
     if (c->cpuset_pus < c->machine_pus)
         warn(s,
              "widen the cpuset (docker --cpuset-cpus, systemd AllowedCPUs=, the batch system's allocation), "
-             "if ditto "
-             "shall have them",
+             "if ditto shall have them",
              "%u of the machine's %u PUs are offline or outside the process's cpuset",
              c->machine_pus - c->cpuset_pus, c->machine_pus);
     if (c->part_is_shared)
