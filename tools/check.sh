@@ -129,8 +129,9 @@ part 260 "models" tests/model sh tests/model/check.sh
 part 120 "install" "$packaging" sh tests/embed/install.sh build-check
 part 120 "packages" "$packaging" sh tests/embed/packages.sh build-check
 part 900 "Debian packages" "$packaging" sh tests/embed/bare.sh deb
-part 600 "bundle" "bench examples/command_line.c tools/bundle.sh meson.build meson_options.txt run
-    tests/embed/bare.sh" sh tests/embed/bare.sh bundle
+part 1200 "bundle" "bench examples/command_line.c src/meson.build tools/meson.build tools/ditto_info.c
+    tools/survey.c tools/bundle.sh meson.build meson_options.txt run tests/embed/bare.sh" \
+    sh tests/embed/bare.sh bundle
 part 120 "site and man pages" "$pages" ./run docs build-docs
 part 480 "site in a browser" "$pages" /usr/bin/python3 tests/docs/site.py build-docs/html
 part 300 "bench report in a browser" "bench docs/figures tests/docs" \
