@@ -54,8 +54,11 @@ struct launch {
 #define OPENMPI                                                                 \
     "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core", \
         "mpirun.openmpi --allow-run-as-root -np %N --bind-to none --oversubscribe", 4
-/* With -bind-to %P, the memory that MPI_Init touches is on the node of the rank. */
-#define MPICH         "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to %P", 4
+/* Under a batch system, MPICH would start the ranks on all of its hosts. With -bind-to %P, the memory that
+ * MPI_Init touches is on the node of the rank. */
+#define MPICH                                                        \
+    "peer-mpich", "mpirun.mpich -launcher fork -n %N -bind-to core", \
+        "mpirun.mpich -launcher fork -n %N -bind-to %P", 4
 #define SHARED_MEMORY "shm", "peer-shared-memory", "", "", 1, "SHARED_MEMORY_FORM"
 
 static const struct launch launches[] = {
