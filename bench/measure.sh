@@ -1,7 +1,8 @@
 #!/bin/sh
 # Measures ditto, its bounds and its peers on the PUs, caches, nodes and packages of this machine. It is the
 # program `measure` of the folder that `./run bundle` makes. Under the names ditto-bench and ditto-info, it
-# starts these programs of the folder. It needs what each Debian has: a shell, awk, coreutils and taskset.
+# starts these programs of the folder. It needs a shell, coreutils, awk, grep, sed and taskset, which each
+# Debian has.
 set -eu
 usage() {
     cat <<'TEXT'
@@ -15,7 +16,10 @@ have one PU of each core, in as few caches, nodes and packages as possible.
 TEXT
 }
 complain() { echo "measure: $*" >&2; }
-folder=$(cd "$(dirname "$0")" && pwd)
+folder=$(CDPATH='' cd -- "$(dirname "$(readlink -f "$0")")" && pwd)
+case $folder in
+*:*) complain "$folder has a colon in its name, at which lists of folders are divided: rename it"; exit 1 ;;
+esac
 
 # The bounds and the peers were compiled for several kinds of processors.
 flags=" $(sed -n '/^flags/ { s/.*: //; p; q; }' /proc/cpuinfo) "
@@ -28,19 +32,25 @@ kind=x86-64
 ! has avx2 bmi1 bmi2 f16c fma abm movbe || kind=x86-64-v3
 [ $kind = x86-64 ] || ! has avx512f avx512bw avx512cd avx512dq avx512vl || kind=x86-64-v4
 
-# start COMMAND...: becomes the command, which finds the programs and the libraries of the folder.
+# start LAUNCHER COMMAND...: becomes the command, which finds the programs and the libraries of the folder.
+# LAUNCHER has the words of a program of this machine that starts it, and has this machine's libraries. The
+# variables that are unset would give the threads of the peers other PUs than those of ditto.
 start() {
-    exec env "PATH=$folder/$kind:$folder/bin:$PATH" \
+    launcher=$1
+    shift
+    # shellcheck disable=SC2086 # a list of words
+    exec $launcher env -u OMP_PLACES -u GOMP_CPU_AFFINITY -u KMP_AFFINITY -u OMP_NUM_THREADS \
+        "PATH=$folder/$kind:$folder/bin:$PATH" \
         "LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
 }
-case ${0##*/} in ditto-*) start "${0##*/}" "$@" ;; esac
+case ${0##*/} in ditto-*) start '' "${0##*/}" "$@" ;; esac
 
 case ${1:-30} in
 --help | -h) usage; exit ;;
 '' | 0* | *[!0-9]* | ????*) complain "\"$1\" is no number of minutes from 1 to 999"; usage >&2; exit 2 ;;
 esac
 [ $# -le 1 ] || { usage >&2; exit 2; }
-for tool in taskset timeout awk; do
+for tool in awk grep sed taskset timeout; do
     command -v $tool >/dev/null || { complain "the program $tool is missing: install it"; exit 1; }
 done
 begin=$(date +%s)
@@ -104,15 +114,26 @@ done
 
 # -- the plan --
 
+# The MiB that may be used: those that are available, but not more than a control group allows. They are 0 if
+# the kernel tells nothing.
+memory=$({
+    awk '/^MemAvailable/ { print $2 * 1024 }' /proc/meminfo
+    group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
+    while cat "/sys/fs/cgroup$group/memory.max" 2>/dev/null || true; [ -n "$group" ]; do
+        group=${group%/*}
+    done
+} | awk '/^[0-9]/ && (least == "" || $1 + 0 < least) { least = $1 + 0 } END { print int(least / 1048576) }')
+
 # each ORDER WORDS: prints a line for each number of replicas, the most important ones first. Some may be
-# there twice. Messages of 8 MiB need much memory, because each contender has its own.
-memory=$(awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
-counts="2 $cores $num_pus"
+# there twice. Messages of 8 MiB need much memory, because each contender has its own: 18 times their bytes
+# have been seen.
+most=$((cores > 1 ? cores : 2)) # replicas for which PUs of other cores are taken first
+counts="2 $most $num_pus"
 n=4
 while [ $n -lt "$num_pus" ]; do counts="$counts $n" n=$((2 * n)); done
 each() {
     for n in $counts; do
-        [ "${2%8M*}" = "$2" ] || [ $((n * 8 * 8)) -lt "$memory" ] || continue
+        [ "${2%8M*}" = "$2" ] || [ $((n * 8 * 24)) -lt "$memory" ] || continue
         echo "$1 $n $2"
     done
 }
@@ -138,8 +159,8 @@ plan() {
     cg 48 512
     each cores "parallel-for --bytes 0,8M"
     each cores merge-call
-    echo "cores $cores queue"
-    echo "cores $cores functions"
+    echo "cores $most queue"
+    echo "cores $most functions"
     each cores "all-reduce --bytes 8,32K,512K"
     each cores "all-reduce --in-place --bytes 64K,256K,1M,2M"
     each cores "all-reduce --in-place --bytes 512,1K,4K,8K,16K"
@@ -156,41 +177,67 @@ plan() {
 
 # -- measuring --
 
-# measure ORDER PUS SECONDS WORDS...: calls ditto-bench, and writes each line when it is complete.
+# write_rows ORDER: writes each line of ditto-bench when it is complete.
+write_rows() {
+    while IFS= read -r line; do
+        case $line in
+        "#"*) ;;
+        bench,*) grep -q '^bench,' "$csv" || echo "$line" >>"$csv" ;;
+        *)
+            [ "$1" = cores ] || line="${line%%,*} on $1,${line#*,}"
+            echo "$line" >>"$csv"
+            ;;
+        esac
+    done
+}
+
+# measure ORDER PUS SECONDS WORDS...: calls ditto-bench in the background, because a signal to the shell ends
+# the command `wait` at once, but not a pipeline.
+running=
+mkfifo "$scratch/lines"
 measure() {
-    order=$1 pus=$2 seconds=$3
+    order=$1 pus=$2 seconds=$3 status=0
     shift 3
-    { (start timeout --foreground -s KILL "$seconds" taskset -c "$pus" \
-        ditto-bench "$@" --peers --csv --patience 5 </dev/null) || echo "failed $?"; } |
-        while IFS= read -r line; do
-            case $line in
-            "#"* | "failed 1") ;; # ditto-bench has said why
-            bench,*) grep -q '^bench,' "$csv" || echo "$line" >>"$csv" ;;
-            "failed 137") complain "$* was ended after $seconds s, or because memory was short" ;;
-            failed*) complain "ditto-bench $* ended with status ${line#* }" ;;
-            *)
-                [ "$order" = cores ] || line="${line%%,*} on $order,${line#*,}"
-                echo "$line" >>"$csv"
-                ;;
-            esac
-        done
+    write_rows "$order" <"$scratch/lines" &
+    writer=$!
+    (start "timeout --foreground -s KILL $seconds taskset -c $pus" \
+        ditto-bench "$@" --peers --csv --patience 5) </dev/null >"$scratch/lines" &
+    running=$!
+    wait $running || status=$?
+    running=
+    wait $writer
+    case $status in
+    0 | 1) ;; # ditto-bench has said why
+    137) complain "$* was ended after $seconds s, or because memory was short" ;;
+    *) complain "ditto-bench $* ended with status $status" ;;
+    esac
+}
+
+# Shells start programs in the background with SIGINT ignored, so ditto-bench is ended here.
+interrupt() {
+    trap '' INT TERM HUP
+    [ -z "$running" ] || kill "$running" || true
+    wait
+    complain "interrupted; what has been measured is in $csv"
+    exit 130
 }
 
 csv=$(awk -F ': ' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 }
     /^$/ { exit } END { print v "-" f "-" m }' /proc/cpuinfo).csv
 [ ! -e "$csv" ] || { complain "$csv exists, and has earlier figures: move it away"; exit 1; }
 allowed=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
-quota=$( (start ditto-info) | sed -n 's/^ *\(CPU quota: .*\)/\1/p')
-(start ditto-bench machine) >"$csv"
+quota=$( (start '' ditto-info) | sed -n 's/^ *\(CPU quota: .*\)/\1/p')
+(start '' ditto-bench machine) >"$scratch/csv"
 awk -v text="a bundle, compiled for $kind; PUs: $allowed; $quota; cores: $cores" '
     BEGIN { split("? packages nodes caches", name, " ") }
     { for (i = 2; i <= 4; i++) if (!seen[i, $i]++) first[i] = first[i] " " $1 }
     END {
         for (i = 2; i <= 4; i++) text = text "; first PUs of " name[i] ":" first[i]
         print "# " text
-    }' "$scratch/pus" >>"$csv"
+    }' "$scratch/pus" >>"$scratch/csv"
+cp "$scratch/csv" "$csv"
 
-trap 'complain "interrupted; what has been measured is in $csv"; exit 130' INT TERM HUP
+trap interrupt INT TERM HUP
 plan >"$scratch/plan"
 before='' left=0
 while read -r order n words; do
