@@ -19,8 +19,10 @@ trap 'exit 1' INT TERM
 mkdir "$part" "$part/bin" "$part/lib" "$part/licences"
 
 build=build-bundle
-[ -f $build/build.ninja ] ||
+[ -f $build/build.ninja ] || {
+    rm -rf $build/meson-private # of a meson that was interrupted
     meson setup $build -Dtests=false -Dhdf5=disabled -Dmpi=disabled -Dfortran=disabled
+}
 benches="ditto-bench peer-libgomp peer-libomp peer-mpich peer-shared-memory"
 for kind in x86-64 x86-64-v3 x86-64-v4; do
     meson configure $build -Dbench_cpu=$kind
@@ -37,8 +39,8 @@ chmod 755 "$part/measure" "$part/ditto-bench" "$part/ditto-info"
 
 # The libraries of all programs, but for the C library. They are found under the names that programs ask for.
 LD_LIBRARY_PATH=$PWD/$build/src ldd "$part"/bin/* "$part"/x86-64/* |
-    awk '$2 == "=>" && $1 !~ /^(libc|libm|libmvec|libresolv|libpthread|libdl|librt)\.so/ { print $1, $3 }' |
-    sort -u >"$part/libraries"
+    sed -n 's/ (0x[0-9a-f]*)$//; s/^\t\([^ ]*\) => /\1 /p' |
+    grep -Ev '^(libc|libm|libmvec|libresolv|libpthread|libdl|librt)\.so' | sort -u >"$part/libraries"
 while read -r name path; do
     [ -f "$path" ] || fail "the library $name is missing"
     cp -L "$path" "$part/lib/$name"
@@ -46,11 +48,12 @@ done <"$part/libraries"
 
 # The licences, and the packages, whose sources are Debian's.
 cp LICENSE THIRD-PARTY "$part/licences"
-for path in $(cut -d ' ' -f 2 "$part/libraries" | grep -v "^$PWD/") "$(command -v mpiexec.hydra)"; do
-    path=$(realpath "$path")
-    # A package may name its file with or without the /usr that is now before it.
-    dpkg -S "$path" 2>/dev/null || dpkg -S "${path#/usr}" 2>/dev/null || fail "no package has $path"
-done >"$part/owners"
+{ grep -vF " $PWD/" "$part/libraries"; echo "launcher $(command -v mpiexec.hydra)"; } |
+    while read -r _ path; do
+        path=$(realpath "$path")
+        # A package may name its file with or without the /usr that is now before it.
+        dpkg -S "$path" 2>/dev/null || dpkg -S "${path#/usr}" 2>/dev/null || fail "no package has $path"
+    done >"$part/owners"
 for package in $(cut -d : -f 1 "$part/owners" | sort -u); do
     cp "/usr/share/doc/$package/copyright" "$part/licences/$package" || fail "$package has no licence"
     dpkg-query -W -f '${Package} ${Version}, source ${source:Package} ${source:Version}\n' "$package"
