@@ -19,10 +19,12 @@ int judge_best(const struct contender *c, const struct result *r, uint32_t count
     return best;
 }
 
-/* Returns false if the replicas of a contender may leave this work before all have called. */
+/* Returns false if the replicas of a contender may leave this work before all have called. If roots take
+ * turns, a rank waits only for the roots before its own turn, which are all others if there are two. */
 static bool meets_all(const struct work *work, const struct contender *c)
 {
-    return !work_has_root(work->kind) || work->turns || c->family == NULL || strcmp(c->family, "OpenMP") == 0;
+    return !work_has_root(work->kind) || (work->turns && work->replicas == 2) || c->family == NULL ||
+           strcmp(c->family, "OpenMP") == 0;
 }
 
 uint64_t judge_faster_than_bound(const struct work *work, const struct contender *c,
@@ -32,7 +34,9 @@ uint64_t judge_faster_than_bound(const struct work *work, const struct contender
     for (uint32_t m = 0; m < modes; m++) {
         const struct result *r = row[m].result;
         int bound = judge_best(c, r, count, NULL);
-        for (uint32_t i = 0; i < count && bound >= 0 && !row[m].too_few; i++)
+        if (bound < 0 || r[bound].noisy || row[m].too_few)
+            continue;
+        for (uint32_t i = 0; i < count; i++)
             if (!c[i].is_bound && r[i].median_ns > 0 && r[i].median_ns < SOUND * r[bound].median_ns &&
                 !r[i].noisy && meets_all(work, &c[i]))
                 faster |= (uint64_t)1 << i;

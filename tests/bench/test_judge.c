@@ -50,6 +50,10 @@ static void figures_that_are_not_certain_do_not_count(void **state)
     results[0][DITTO].median_ns = results[1][LIBOMP].median_ns = 50;
     results[0][DITTO].noisy = true;
     assert_true(faster(&all_reduce) == 1u << LIBOMP);
+    results[1][FORM].noisy = true;
+    assert_true(faster(&all_reduce) == 0);
+    results[1][FORM].noisy = false;
+    assert_true(faster(&all_reduce) == 1u << LIBOMP);
     row[1].too_few = true;
     assert_true(faster(&all_reduce) == 0);
 }
@@ -70,6 +74,8 @@ static void ranks_that_may_run_ahead_are_not_held_to_the_bound(void **state)
     assert_true(faster(&broadcast) == 0);
     broadcast.turns = true;
     assert_true(faster(&broadcast) == 1u << MPICH);
+    broadcast.replicas = 3; /* two of which may be ahead of the third one */
+    assert_true(faster(&broadcast) == 0);
     results[0][LIBOMP].median_ns = 50;
     broadcast.turns = false;
     assert_true(faster(&broadcast) == 1u << LIBOMP);
