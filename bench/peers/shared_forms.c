@@ -5,7 +5,7 @@
  * the distributed way, each rank adds up its share of all buffers into its own buffer, counts this too, waits
  * for the others, and copies the shares of all ranks from their buffers.
  *
- * Invariants  A rank begins its message e + 1 only after all reads for message e.
+ * Invariants  A rank begins its message e + 1 only after all of its own reads for message e.
  *             Message e is in buffer e % 2.
  * Edges       The release store of `step` -> the acquire load in wait_for_step, which returns when each rank
  *             has done the step or a later one.
