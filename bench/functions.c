@@ -73,6 +73,16 @@ static void fill_words(float *words)
         words[i] = ((float)draw_word(&state) / WORDS - 0.5f) / WORD_WIDTH;
 }
 
+static void *zeros(size_t count, size_t bytes)
+{
+    void *start = calloc(count, bytes);
+    if (start == NULL) {
+        perror("ditto-bench: calloc");
+        exit(1);
+    }
+    return start;
+}
+
 static cpu_set_t allowed; /* at the start */
 
 /* Binds the calling thread to one of the CPUs. */
@@ -145,14 +155,18 @@ static ditto_status push_rows(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
+/* The random state of each worker, on a cache line pair of its own. */
+static struct {
+    alignas(128) uint64_t value;
+} word_state[MOST_WORKERS];
+
 static ditto_status train_words(ditto_replica *self, void *user)
 {
-    static uint64_t state[MOST_WORKERS * 16]; /* each on a cache line pair of its own */
     void *words, *others;
     (void)user;
     DITTO_TRY(ditto_component(self, side.words, &words));
     DITTO_TRY(ditto_component(self, side.others, &others));
-    train_word_pairs(words, others, &state[ditto_worker(self) * 16]);
+    train_word_pairs(words, others, &word_state[ditto_worker(self)].value);
     return DITTO_OK;
 }
 
@@ -186,7 +200,7 @@ static void open_ditto(uint32_t workers)
     must(ditto_variable_create(side.strategy, &words, &cut, &side.words));
     cut.name = "others";
     must(ditto_variable_create(side.strategy, &words, &cut, &side.others));
-    float *initial = malloc(sizeof(float[WORDS * WORD_WIDTH]));
+    float *initial = zeros(WORDS * WORD_WIDTH, sizeof *initial);
     fill_words(initial);
     must(ditto_variable_assign(side.words, DITTO_ASSIGN, initial, sizeof(float[WORDS * WORD_WIDTH])));
     free(initial);
@@ -204,7 +218,7 @@ static void open_ditto(uint32_t workers)
     must(ditto_function_register("push_hogwild", push_rows, &side.hogwild));
     must(ditto_function_register("train_words", train_words, NULL));
     must(ditto_function_register("push_dense", push_dense, NULL));
-    side.gradient = calloc(DENSE, sizeof *side.gradient);
+    side.gradient = zeros(DENSE, sizeof *side.gradient);
 }
 
 static void close_ditto(void)
@@ -316,8 +330,11 @@ static double ditto_hogwild(uint32_t workers)
     return run_functions("push_hogwild", workers, (uint64_t)PUSHES * PUSH);
 }
 
+/* In each round, the workers draw the same words as the threads of the peer. */
 static double ditto_words(uint32_t workers)
 {
+    for (uint32_t w = 0; w < workers; w++)
+        word_state[w].value = w + 1;
     return run_functions("train_words", workers * WORD_FUNCTIONS, PAIRS);
 }
 
@@ -565,7 +582,7 @@ static double owned_rows(uint32_t workers)
         atomic_store(&ring[w].filled, 0);
         atomic_store(&ring[w].emptied, 0);
         if (ring[w].push == NULL)
-            ring[w].push = calloc(RING, sizeof(struct push));
+            ring[w].push = zeros(RING, sizeof(struct push));
     }
     pthread_create(&owner, NULL, own, NULL);
     double ns = time_threads(workers, push_to_owner, (uint64_t)PUSHES * PUSH);
@@ -798,10 +815,10 @@ static void measure_all(uint32_t workers, bool csv)
 void bench_functions(uint32_t replicas, bool csv)
 {
     (void)replicas;
-    plain_table = calloc((size_t)TABLE_ROWS * WIDTH, sizeof *plain_table);
-    free_table = calloc((size_t)TABLE_ROWS * WIDTH, sizeof *free_table);
-    plain_words = calloc((size_t)WORDS * WORD_WIDTH, sizeof *plain_words);
-    plain_others = calloc((size_t)WORDS * WORD_WIDTH, sizeof *plain_others);
+    plain_table = zeros((size_t)TABLE_ROWS * WIDTH, sizeof *plain_table);
+    free_table = zeros((size_t)TABLE_ROWS * WIDTH, sizeof *free_table);
+    plain_words = zeros((size_t)WORDS * WORD_WIDTH, sizeof *plain_words);
+    plain_others = zeros((size_t)WORDS * WORD_WIDTH, sizeof *plain_others);
     fill_words(plain_words);
     for (int i = 0; i < LOCKS; i++)
         pthread_mutex_init(&row_lock[i], NULL);
