@@ -156,6 +156,7 @@ static bool bound_prepare(void *state, const struct work *work)
 {
     if (!form_does(state, work))
         return false;
+    bound_slots_open(state, work->replicas);
     if (users++ > 0)
         return true;
     shared_workers = work_allocate(work);
@@ -192,7 +193,6 @@ uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replic
     team = replicas;
     pool.id[0] = counters_this_thread();
     oversubscribed = replicas > (uint32_t)CPU_COUNT(&before);
-    bound_slots_open(replicas);
     for (uint32_t i = 1; i < replicas; i++)
         if (sem_init(&pool.awake[i], 0, 0) != 0 ||
             pthread_create(&pool.thread[i], NULL, pool_thread, (void *)(uintptr_t)i) != 0)

@@ -46,8 +46,9 @@ struct form {
     bool for_own_pus;               /* for at most as many threads as PUs */
     bool out_of_place;              /* not for work in place */
 };
-/* bound_forms.c. The slots of large messages are opened before the forms are used. */
-void bound_slots_open(uint32_t replicas);
+/* bound_forms.c. The slots of large messages are opened before a form that has some is used. The first
+ * call opens them for all of these forms. */
+void bound_slots_open(const struct form *form, uint32_t replicas);
 void bound_slots_close(void);
 extern const struct form bound_forms[];
 extern const uint32_t bound_form_count;

@@ -5,6 +5,7 @@
  * missing. */
 #include "bound.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@ enum {
     SLOT_TEAM = 64,
     COPY_BYTES = 1 << 20,
     LARGE_SLOT_BYTES = 8 << 20,
+    SLOT_SHIFT = 384, /* so that the same offsets of all slots are not in the same set of a cache */
     STRIPE_BYTES = 16 << 10
 };
 
@@ -99,23 +101,28 @@ static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
 /* The slots of messages of more than SLOT_BYTES. Their pages are touched when they are used. */
 static char *large_slots;
 
-void bound_slots_open(uint32_t replicas)
+void bound_slots_open(const struct form *form, uint32_t replicas)
 {
-    size_t huge_page = (size_t)2 << 20, count = 2 * (size_t)(replicas < SLOT_TEAM ? replicas : SLOT_TEAM);
-    large_slots = aligned_alloc(huge_page, count * LARGE_SLOT_BYTES);
-    if (large_slots == NULL)
+    size_t huge_page = (size_t)2 << 20, bytes = 2 * (size_t)replicas * LARGE_SLOT_BYTES + huge_page;
+    if (form->most_bytes <= SLOT_BYTES || large_slots != NULL)
+        return;
+    large_slots = aligned_alloc(huge_page, bytes);
+    if (large_slots == NULL) {
+        perror("ditto-bench: the slots of large messages");
         exit(1);
-    madvise(large_slots, count * LARGE_SLOT_BYTES, MADV_HUGEPAGE);
+    }
+    madvise(large_slots, bytes, MADV_HUGEPAGE);
 }
 
 void bound_slots_close(void)
 {
     free(large_slots);
+    large_slots = NULL;
 }
 
 static char *large_slot(uint32_t id, uint32_t parity)
 {
-    return large_slots + (2 * (size_t)id + parity) * LARGE_SLOT_BYTES;
+    return large_slots + (2 * (size_t)id + parity) * (LARGE_SLOT_BYTES + SLOT_SHIFT);
 }
 
 /* The loop of forms that read slots. In VARIANT_PLAIN, the sum of more than two inputs passes through a block

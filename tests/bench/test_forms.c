@@ -223,7 +223,8 @@ static void forms_of_the_bound_give_the_results_of_a_plain_loop(void **state)
         for (uint32_t r = 1; r < MOST_TEAM; r++) /* no number of the team before comes again */
             bound_episode[r] = bound_episode[0];
         assert_int_equal(pthread_barrier_init(&meeting, NULL, counts[i]), 0);
-        bound_slots_open(counts[i]);
+        for (uint32_t f = 0; f < bound_form_count; f++)
+            bound_slots_open(&bound_forms[f], counts[i]);
         run_team(counts[i], try_forms);
         bound_slots_close();
         pthread_barrier_destroy(&meeting);
