@@ -109,22 +109,24 @@ void work_free(const struct work *work, struct worker *workers)
 
 /* -- PUs -- */
 
-void pin_to_part(uint32_t id, uint32_t count)
+uint32_t part_pu(uint32_t id, uint32_t count)
 {
-    cpu_set_t allowed, one;
     static cpu_set_t first; /* the PUs of the process before any thread was bound */
     static bool known;
     if (!known) {
         sched_getaffinity(0, sizeof first, &first);
         known = true;
     }
-    allowed = first;
-    uint32_t pus = (uint32_t)CPU_COUNT(&allowed), wanted = count > pus ? id * pus / count : id;
+    uint32_t pus = (uint32_t)CPU_COUNT(&first), wanted = count > pus ? id * pus / count : id, cpu = 0;
+    while (cpu < CPU_SETSIZE && (!CPU_ISSET(cpu, &first) || wanted-- > 0))
+        cpu++;
+    return cpu;
+}
+
+void pin_to_part(uint32_t id, uint32_t count)
+{
+    cpu_set_t one;
     CPU_ZERO(&one);
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && wanted-- == 0) {
-            CPU_SET(cpu, &one);
-            break;
-        }
+    CPU_SET(part_pu(id, count), &one);
     sched_setaffinity(0, sizeof one, &one);
 }

@@ -103,20 +103,13 @@ static uint32_t count_pus(void)
     return (uint32_t)CPU_COUNT(&allowed);
 }
 
-/* Writes the PUs of the replicas, those of pin_to_part. */
+/* Writes the PUs of the replicas. */
 static void list_pus(char *text, size_t size, uint32_t replicas)
 {
-    cpu_set_t allowed;
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    uint32_t pus = (uint32_t)CPU_COUNT(&allowed), id = 0;
     size_t used = (size_t)snprintf(text, size, "user");
-    for (uint32_t cpu = 0, index = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &allowed))
-            continue;
-        for (; id < replicas && (replicas > pus ? id * pus / replicas : id) == index; id++)
-            used += (size_t)snprintf(text + used, size - used, "%c%u", id == 0 ? ':' : ',', cpu);
-        index++;
-    }
+    for (uint32_t id = 0; id < replicas; id++)
+        used += (size_t)snprintf(text + used, size - used, "%c%u", id == 0 ? ':' : ',',
+                                 part_pu(id, replicas));
 }
 
 /* Executes the peer in the child process. Its arguments are the number of replicas, and whether it has to

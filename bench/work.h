@@ -194,9 +194,12 @@ void work_loop_part(const struct work *work, struct worker *workers, uint32_t id
 
 double now_seconds(void);
 
-/* Binds the calling thread, number `id` of `count`, to a PU that the process may use. If there are more
- * threads than PUs, threads with successive numbers share a PU. The first call reads which PUs the process
- * may use, so no thread may be bound before it. */
+/* Returns the PU of thread number `id` of `count`, one that the process may use. If there are more threads
+ * than PUs, threads with successive numbers share a PU. The first call reads which PUs the process may use,
+ * so no thread may be bound before it. */
+uint32_t part_pu(uint32_t id, uint32_t count);
+
+/* Binds the calling thread to part_pu. */
 void pin_to_part(uint32_t id, uint32_t count);
 
 #ifdef __cplusplus
