@@ -161,46 +161,6 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
     fetch_next(form, slots[id][parity ^ 1] + input.first, input.end - input.first);
 }
 
-/* -- two meetings and slots: each replica makes a share of the result in its slot and in its own result, and
- *    copies the other shares from the slots of their owners. So no replica writes to a line of another one,
- *    which would have to be fetched to be written and fetched back to be read -- */
-
-static void make_share_in_slot(const struct form *form, uint32_t id, const struct work *work,
-                               struct worker *w, const char *const *in, uint32_t parity)
-{
-    uint32_t n = work->replicas;
-    char *const out[2] = { w[id].dst, large_slot(id, parity) };
-    meet(form, id);
-    loops_sum(form->variant, work->dtype, out, 2, in, n, loops_share(work, id));
-    meet(form, id);
-    for (uint32_t i = 1; i < n; i++) {
-        uint32_t r = id + i < n ? id + i : id + i - n;
-        loops_copy(form->variant, w[id].dst, large_slot(r, parity), loops_share(work, r));
-    }
-}
-
-/* Slots are written after a meeting to which all replicas have come from their last copy, so one slot of a
- * replica is enough. */
-static void shares(void *context, uint32_t id, const struct work *work, struct worker *w)
-{
-    const char *in[WORK_MOST_REPLICAS];
-    loops_sources(work, w, in);
-    make_share_in_slot(context, id, work, w, in, 0);
-}
-
-/* The same after a copy of all inputs to slots. While a replica copies its next input, others may still read
- * its slot of this one. So two slots are used in turn. This form has two meetings, and any other meeting
- * between two of these makes each slot free. */
-static void two_copies(void *context, uint32_t id, const struct work *work, struct worker *w)
-{
-    uint32_t parity = bound_episode[id].count / 2 & 1;
-    const char *in[SLOT_TEAM];
-    loops_copy(VARIANT_PLAIN, large_slot(id, parity), w[id].src, work_input(work, id));
-    for (uint32_t r = 0; r < work->replicas; r++)
-        in[r] = r == id ? w[id].src : large_slot(r, parity);
-    make_share_in_slot(context, id, work, w, in, parity);
-}
-
 /* The same in chunks. Each chunk has a flag in its last line, so the first chunk is read while the last one
  * is copied. */
 enum { CHUNK_BYTES = 496, CHUNKS = SLOT_BYTES / CHUNK_BYTES + 1 };
@@ -274,6 +234,46 @@ static void with_payloads(void *context, uint32_t id, const struct work *work, s
     }
     loops_produce(slot_variant(work), work, in, w, work_output(work, id), id, false);
     fetch_next(form, (const char *)&payload_slots[id][(e + 1) & 1], 16 + input.end);
+}
+
+/* -- two meetings and slots: each replica makes a share of the result in its slot and in its own result, and
+ *    copies the other shares from the slots of their owners. So no replica writes to a line of another one,
+ *    which would have to be fetched to be written and fetched back to be read -- */
+
+static void make_share_in_slot(const struct form *form, uint32_t id, const struct work *work,
+                               struct worker *w, const char *const *in, uint32_t parity)
+{
+    uint32_t n = work->replicas;
+    char *const out[2] = { w[id].dst, large_slot(id, parity) };
+    meet(form, id);
+    loops_sum(form->variant, work->dtype, out, 2, in, n, loops_share(work, id));
+    meet(form, id);
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t r = id + i < n ? id + i : id + i - n;
+        loops_copy(form->variant, w[id].dst, large_slot(r, parity), loops_share(work, r));
+    }
+}
+
+/* Slots are written after a meeting to which all replicas have come from their last copy, so one slot of a
+ * replica is enough. */
+static void shares(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const char *in[WORK_MOST_REPLICAS];
+    loops_sources(work, w, in);
+    make_share_in_slot(context, id, work, w, in, 0);
+}
+
+/* The same after a copy of all inputs to slots. While a replica copies its next input, others may still read
+ * its slot of this one. So two slots are used in turn. This form has two meetings, and any other meeting
+ * between two of these makes each slot free. */
+static void two_copies(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    uint32_t parity = bound_episode[id].count / 2 & 1;
+    const char *in[SLOT_TEAM];
+    loops_copy(VARIANT_PLAIN, large_slot(id, parity), w[id].src, work_input(work, id));
+    for (uint32_t r = 0; r < work->replicas; r++)
+        in[r] = r == id ? w[id].src : large_slot(r, parity);
+    make_share_in_slot(context, id, work, w, in, parity);
 }
 
 /* -- the table -- */
