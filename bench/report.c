@@ -63,9 +63,8 @@ void report_machine(void)
            count_nodes(), line_of("/sys/devices/system/cpu/smt/control", "", smt, sizeof smt),
            line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor, sizeof governor),
            kernel.release);
-    printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; a barrier "
-           "is taken "
-           "off\n");
+    printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; "
+           "a barrier is taken off\n");
 }
 
 static double ns_of(const struct result *r, int which)
@@ -240,9 +239,8 @@ void report_heading(const struct request *q)
 {
     if (q->csv) {
         printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
-               "noisy,"
-               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,batches,"
-               "disturbed,operation_share,load%s",
+               "noisy,peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,"
+               "batches,disturbed,operation_share,load%s",
                q->samples ? ",samples" : "");
         for (uint32_t e = 0; e < counters_events; e++)
             printf(",%s", counters_event[e].name);

@@ -117,21 +117,12 @@ static void fail(const char *what)
     exit(1);
 }
 
-int main(int count, char **word)
+/* Makes the segment, and a process for each rank but 0, which is the caller. Greets with the numbers of all
+ * processes. */
+static void start_ranks(void)
 {
-    const char *name = getenv("SHARED_MEMORY_FORM");
     pid_t parent = getpid();
     struct sigaction action = { .sa_handler = stop, .sa_flags = SA_NOCLDSTOP };
-    ranks = count > 1 ? (uint32_t)atoi(word[1]) : 2;
-    form = shared_form_of(name != NULL ? name : "deepspeed");
-    if (form == NULL || ranks < 1 || ranks > WORK_MOST_REPLICAS) {
-        fprintf(stderr,
-                "peer-shared-memory: asked for form %s of %s ranks; give 1 to %d ranks, and name deepspeed, "
-                "vllm or gloo-shm in SHARED_MEMORY_FORM\n",
-                name != NULL ? name : "deepspeed", count > 1 ? word[1] : "2", WORK_MOST_REPLICAS);
-        return 2;
-    }
-    choose_counters();
     segment = mmap(NULL, sizeof *segment + ranks * sizeof segment->rank[0], PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (segment == MAP_FAILED)
@@ -151,12 +142,28 @@ int main(int count, char **word)
     if (rank == 0) {
         printf("\n");
         fflush(stdout);
-    } else {
-        /* Ends this process even if it is stopped when rank 0 dies. */
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            return 1;
+        return;
     }
+    /* Ends this process even if it is stopped when rank 0 dies. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+}
+
+int main(int count, char **word)
+{
+    const char *name = getenv("SHARED_MEMORY_FORM");
+    ranks = count > 1 ? (uint32_t)atoi(word[1]) : 2;
+    form = shared_form_of(name != NULL ? name : "deepspeed");
+    if (form == NULL || ranks < 1 || ranks > WORK_MOST_REPLICAS) {
+        fprintf(stderr,
+                "peer-shared-memory: asked for form %s of %s ranks; give 1 to %d ranks, and name deepspeed, "
+                "vllm or gloo-shm in SHARED_MEMORY_FORM\n",
+                name != NULL ? name : "deepspeed", count > 1 ? word[1] : "2", WORK_MOST_REPLICAS);
+        return 2;
+    }
+    choose_counters();
+    start_ranks();
     pin_to_part(rank, ranks);
     serve();
     while (rank == 0 && wait(NULL) > 0)
