@@ -130,7 +130,7 @@ def work_of(key):
         text += " " + size_of(int(size))
     if dtype not in ("", "f32"):
         text += " " + dtype
-    if in_place != "" and name != "broadcast":
+    if in_place != "" and name.split(" on ")[0] != "broadcast":
         text += ", in place" if in_place == "1" else ", out of place"
     if turns == "1":
         text += ", roots in turn"
