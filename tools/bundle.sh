@@ -11,7 +11,7 @@ folder=$(realpath -m "$1")
 cd "$(dirname "$0")/.."
 fail() { echo "bundle: $*" >&2; exit 1; }
 [ "$(uname -m)" = x86_64 ] || fail "bundles are for x86-64, but this machine is $(uname -m)"
-[ ! -e "$folder" ] || [ -z "$(ls -A "$folder")" ] || fail "$1 exists, and is not empty: give another name"
+[ ! -e "$folder" ] || [ -z "$(ls -A "$folder")" ] || fail "$folder is not empty: give another name"
 mkdir -p "$(dirname "$folder")"
 part=$folder.part.$$
 trap 'rm -rf "$part"' EXIT
@@ -66,4 +66,5 @@ size=$(du -sm --apparent-size "$part" | cut -f 1)
 [ "$size" -le 60 ] || fail "the folder would have $size MiB, but at most 60 are allowed"
 [ ! -d "$folder" ] || rmdir "$folder"
 mv "$part" "$folder"
-echo "$1 has $size MiB, and needs a C library with $library; on the other machine, type $1/measure --help"
+echo "$folder has $size MiB, and needs a C library with $library; on the other machine, type" \
+    "${folder##*/}/measure --help"
