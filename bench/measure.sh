@@ -114,8 +114,8 @@ done
 
 # -- the plan --
 
-# The MiB that may be used: those that are available, but not more than a control group allows. They are 0 if
-# the kernel tells nothing.
+# The MiB that may be used: those that are available, but not more than a control group (version 2) allows.
+# They are 0 if the kernel tells nothing.
 memory=$({
     awk '/^MemAvailable/ { print $2 * 1024 }' /proc/meminfo
     group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
