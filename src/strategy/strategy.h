@@ -145,8 +145,8 @@ ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, 
  * number is, for example "milliseconds". */
 ditto_status dti_environment_number(const char *name, int64_t least, int64_t most, const char *what,
                                     int64_t *number);
-/* Reads one of `words` from a variable of the environment, and sets its index. If the variable is not set, the
- * index stays as it is. Fails with INVALID if the value is none of the words. */
+/* Reads one of `words` from a variable of the environment, and sets its index. If the variable is not set,
+ * the index stays as it is. Fails with INVALID if the value is none of the words. */
 ditto_status dti_environment_word(const char *name, const char *const *words, int num_words, int *index);
 
 /* Sets `wait`, `spin_us` and `has_spin_us` from the options and the environment. Fails with RANGE or

@@ -129,7 +129,7 @@ enum { TRIES = 3, TRY_NS = 60000, BUDGET_NS = 20000000 };
 enum { MOST_BYTES = 512 << 10 };
 
 /* Where an operation has its result. */
-enum place { BY_TURNS, IN_PLACE, OUT_OF_PLACE };
+enum result_place { BY_TURNS, IN_PLACE, OUT_OF_PLACE };
 
 struct trial {
     /* The thresholds that are found, if the time is not up. Replica 0 sets them. */
@@ -149,12 +149,12 @@ struct trial {
 /* An all-reduce of `bytes`, with thresholds of its own. */
 struct attempt {
     size_t bytes;
-    enum place place;
+    enum result_place place;
     ditto_tuning tuning;
 };
 
 /* Returns an attempt with the algorithm and the form that no threshold asks for. */
-static struct attempt plain_attempt(const struct dti_sync *sync, size_t bytes, enum place place)
+static struct attempt plain_attempt(const struct dti_sync *sync, size_t bytes, enum result_place place)
 {
     struct attempt attempt = { bytes, place, sync->tuning.given };
     attempt.tuning.small_bytes = 1;
