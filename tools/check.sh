@@ -123,11 +123,11 @@ part 600 "bare machine" "run tools meson.build meson_options.txt tests/embed" sh
 part 1500 "plain build and tests" . env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 300 "clang build" "$code" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 720 "address and undefined behaviour sanitizers" "$code" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 660 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 720 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 600 "lint" . ./run lint
 part 260 "models" tests/model sh tests/model/check.sh
 part 120 "install" "$packaging" sh tests/embed/install.sh build-check
-part 120 "packages" "$packaging" sh tests/embed/packages.sh build-check
+part 240 "packages" "$packaging" sh tests/embed/packages.sh build-check
 part 900 "Debian packages" "$packaging" sh tests/embed/bare.sh deb
 part 1200 "bundle" "bench examples/command_line.c src/meson.build tools/meson.build tools/ditto_info.c
     tools/survey.c tools/bundle.sh meson.build meson_options.txt run tests/embed/bare.sh" \
