@@ -3,6 +3,7 @@
 #include "base/text/text.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
 
-static _Thread_local struct dti_thread thread = { .function = "", .replica = -1 };
+static _Thread_local alignas(64) struct dti_thread thread = { .function = "", .replica = -1 };
 static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
 
 struct dti_thread *dti_this_thread(void)
