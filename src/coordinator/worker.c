@@ -132,22 +132,23 @@ static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uin
     dti_copied_keep(item->arguments);
     dti_remote_keep(item->remote);
     end_idle(w, now);
-    atomic_store_explicit(&w->began_at_ns, dti_lived_ns(), memory_order_relaxed);
+    atomic_store_explicit(&w->began_at_ns, dti_lived_at(now), memory_order_relaxed);
     /* The next number, with the state. release: pairs with the acquire in state_of. */
     atomic_store_explicit(
         &w->state, (state | 3) + 1 + (dti_per_worker_lacks(w) ? DTI_WORKER_MAKING : DTI_WORKER_RUNNING),
         memory_order_release);
 }
 
-/* Makes the objects that the worker lacks. Then the time of the function begins. Returns false if another
- * thread has retired the worker meanwhile, or in a child process. */
-static bool make_own(struct dti_function_worker *w)
+/* Makes the objects that the worker lacks. Then the time of the function begins, at *began. Returns false if
+ * another thread has retired the worker meanwhile, or in a child process. */
+static bool make_own(struct dti_function_worker *w, uint64_t *began)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
     if ((state & 3) == DTI_WORKER_RUNNING)
         return true;
     dti_per_worker_make(w);
-    atomic_store_explicit(&w->began_at_ns, dti_lived_ns(), memory_order_relaxed);
+    *began = dti_now_ns();
+    atomic_store_explicit(&w->began_at_ns, dti_lived_at(*began), memory_order_relaxed);
     /* release: pairs with the acquire in state_of, so that a thread that sees RUNNING sees the new
      * time. One that has seen MAKING fails to retire the worker after this. */
     return !dti_process_differs(w->coordinator->process) &&
@@ -180,7 +181,8 @@ static void count(_Atomic uint64_t *counter, uint64_t more)
 /* Makes the objects that the worker lacks, and says that the result is RUNNING. Returns DITTO_ERR_CANCELLED
  * if the function must not be executed, because another one has failed, because it was cancelled, or because
  * the worker was retired. */
-static ditto_status prepare_function(struct dti_function_worker *w, const struct dti_scheduled *item)
+static ditto_status prepare_function(struct dti_function_worker *w, const struct dti_scheduled *item,
+                                     uint64_t *began)
 {
     struct ditto_coordinator *c = w->coordinator;
     bool is_first = item->attempts == 1;
@@ -191,7 +193,7 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
     }
     if (is_first && item->remote != NULL && dti_remote_is_final(item->remote))
         return DITTO_ERR_CANCELLED;
-    if (!make_own(w) || (item->remote != NULL && !dti_remote_begin(item->remote)))
+    if (!make_own(w, began) || (item->remote != NULL && !dti_remote_begin(item->remote)))
         return DITTO_ERR_CANCELLED;
     return DITTO_OK;
 }
@@ -205,9 +207,9 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
      * (dti_workers_take_turns). */
     struct dti_team *team = dti_team_of(w->strategy);
     dti_team_give_turn(team, dti_team_take_turn(team));
-    begin(w, item, dti_now_ns());
-    ditto_status status = prepare_function(w, item);
     uint64_t began = dti_now_ns();
+    begin(w, item, began);
+    ditto_status status = prepare_function(w, item, &began);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed)
         status = run(w, item, &result);
@@ -221,9 +223,11 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     if (is_executed) {
         status = dti_shared_datasets_end_function(w, status);
         count(&w->functions, 1);
-        count(&w->busy_ns, dti_now_ns() - began);
     }
-    begin_idle(w, dti_now_ns());
+    uint64_t ended = dti_now_ns();
+    if (is_executed)
+        count(&w->busy_ns, ended - began);
+    begin_idle(w, ended);
     if (is_cancelled) {
         atomic_fetch_add_explicit(&w->coordinator->cancelled, 1, memory_order_relaxed);
     } else {

@@ -14,9 +14,14 @@ static uint64_t lost(void)
     return atomic_load_explicit(&lost_ns, memory_order_relaxed);
 }
 
+uint64_t dti_lived_at(uint64_t now_ns)
+{
+    return now_ns - lost();
+}
+
 uint64_t dti_lived_ns(void)
 {
-    return dti_now_ns() - lost();
+    return dti_lived_at(dti_now_ns());
 }
 
 uint64_t dti_deadline_at(struct dti_deadline *deadline)

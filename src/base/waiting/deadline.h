@@ -26,6 +26,9 @@
 /* Returns the time of dti_now_ns without the time that was lost. */
 uint64_t dti_lived_ns(void);
 
+/* The same for a time of dti_now_ns that has just been read. */
+uint64_t dti_lived_at(uint64_t now_ns);
+
 /* A limit on waiting. The clock is read only when a thread really has to wait, because reading it costs as
  * much as a tenth of a barrier. */
 struct dti_deadline {
