@@ -11,9 +11,9 @@ DITTO_BEGIN
  *
  *  Tuning changes the time of a collective, never its values. When a strategy is created, the library
  *  measures the time of a hand-over between neighbours at each distance, small_bytes, stream_bytes,
- *  hierarchical_bytes and fetch_bytes. This takes at most about 20 ms. Later strategies of the process with
+ *  hierarchical_bytes, fetch_bytes and stage_bytes. This takes at most about 20 ms. Later strategies of the process with
  *  the same placement use the results, unless near_replicas was given or the machine was too busy to measure.
- *  The thresholds are not measured if all four are given. helper_bytes and block_bytes have fixed defaults.
+ *  The thresholds are not measured if all five are given. helper_bytes and block_bytes have fixed defaults.
  *  Nothing is measured if there is one replica, or where replicas share PUs, because there the scheduler
  *  decides how long a hand-over takes. ditto_strategy_describe says what was chosen.
  *  @{ */
@@ -63,6 +63,12 @@ typedef struct ditto_tuning {
      *  they are read. Processors differ in whether this is faster, so by default it is 1 or
      *  DITTO_NEVER_BYTES. */
     size_t fetch_bytes;
+
+    /** In an all-reduce of two replicas with at least this many bytes, each replica copies its source past
+     *  the caches to memory of the strategy, from where the other one reads it. Calls in place with over
+     *  32K bytes and calls with over 4M bytes are not affected. Where a core takes lines back slowly that another one has read, this takes a
+     *  fifth of the time. By default creation finds out whether it is faster, and from which size on. */
+    size_t stage_bytes;
 } ditto_tuning;
 
 /** Initial value of ditto_tuning: no threshold is given. */

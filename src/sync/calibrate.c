@@ -161,6 +161,7 @@ static struct attempt plain_attempt(const struct dti_sync *sync, size_t bytes, e
     attempt.tuning.hierarchical_bytes = DITTO_NEVER_BYTES;
     attempt.tuning.stream_bytes = DITTO_NEVER_BYTES;
     attempt.tuning.fetch_bytes = DITTO_NEVER_BYTES;
+    attempt.tuning.stage_bytes = DITTO_NEVER_BYTES;
     return attempt;
 }
 
@@ -320,6 +321,29 @@ static ditto_status find_fetch(struct dti_replica *self, struct trial *trial, fl
     return DITTO_OK;
 }
 
+/* Finds the smallest size from which on an all-reduce by way of staging memory is faster, for all larger
+ * sizes that are tried too. */
+static ditto_status find_stage(struct dti_replica *self, struct trial *trial, float *data)
+{
+    size_t found = DITTO_NEVER_BYTES;
+    const size_t most = 64 << 10;
+    for (size_t bytes = most; bytes >= (1 << 10) && self->num_replicas == 2; bytes /= 4) {
+        /* Larger calls in place are not staged. */
+        struct attempt usual = plain_attempt(self->sync, bytes, bytes == most ? OUT_OF_PLACE : BY_TURNS),
+                       staged;
+        bool faster;
+        usual.tuning.small_bytes = DTI_PAYLOAD_BYTES;
+        staged = usual;
+        staged.tuning.stage_bytes = 1;
+        DTI_TRY(compare(self, trial, data, &staged, &usual, UNUSUAL_MOST_SHARE, &faster));
+        if (faster && (found == bytes * 4 || bytes == most))
+            found = bytes;
+    }
+    if (self->index == 0)
+        trial->found.stage_bytes = found;
+    return DITTO_OK;
+}
+
 static ditto_status measure(struct dti_replica *self, void *argument)
 {
     struct trial *trial = argument;
@@ -331,6 +355,8 @@ static ditto_status measure(struct dti_replica *self, void *argument)
         status = find_stream(self, trial, data);
     if (status == DITTO_OK)
         status = find_fetch(self, trial, data);
+    if (status == DITTO_OK)
+        status = find_stage(self, trial, data);
     if (status == DITTO_OK && self->sync->groups.groups > 1)
         status = find_hierarchical(self, trial, data);
     dti_arena_free(self->arena, data);

@@ -37,6 +37,13 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
     return DITTO_OK;
 }
 
+/* Returns NULL if there is no memory. The pages are not touched before they are used. */
+static void *stage_memory(struct dti_replica *r)
+{
+    void *stage;
+    return dti_replica_alloc(r, DTI_STAGE_BYTES, DTI_CACHE_LINE_PAIR, &stage) == DITTO_OK ? stage : NULL;
+}
+
 /* Runs on each replica's own thread, so that its mailboxes and scratch memory are on its node. */
 static ditto_status allocate_state(struct dti_replica *r, void *argument)
 {
@@ -46,6 +53,7 @@ static ditto_status allocate_state(struct dti_replica *r, void *argument)
         (me->announcement = dti_allocate_zeroed(r, 2 * sizeof *me->announcement)) == NULL ||
         (me->known_calls = dti_allocate_zeroed(r, sizeof *me->known_calls)) == NULL ||
         (me->own_payload = dti_allocate_zeroed(r, DTI_PAYLOAD_BYTES)) == NULL ||
+        (sync->num_replicas == 2 && !sync->oversubscribed && (me->stage = stage_memory(r)) == NULL) ||
         (sync->most_rounds > 1 && (me->partials = dti_allocate_zeroed(r, DTI_PAYLOAD_BYTES)) == NULL))
         return DITTO_ERR_NO_MEMORY;
     DTI_TRY(dti_workspace_make(r, &me->workspace));
@@ -65,6 +73,7 @@ static void free_state(struct dti_replica *r, struct dti_sync *sync)
     dti_arena_free_remote(r->arena, state->known_calls);
     dti_arena_free_remote(r->arena, state->own_payload);
     dti_arena_free_remote(r->arena, state->partials);
+    dti_arena_free_remote(r->arena, state->stage);
     dti_workspace_free(r, &state->workspace);
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
         for (uint32_t round = 0; round < state->route[i].rounds; round++)
@@ -201,7 +210,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
 
     /* Measures the thresholds if one of them was not given. The other fields are never measured. */
     if (!known && (given.small_bytes == 0 || given.stream_bytes == 0 || given.hierarchical_bytes == 0 ||
-                   given.fetch_bytes == 0)) {
+                   given.fetch_bytes == 0 || given.stage_bytes == 0)) {
         DTI_TRY(dti_measure_thresholds(sync, &found.given, &in_time));
         sync->tuning.given = given;
         dti_tuning_fill(&sync->tuning.given, &found.given);

@@ -5,6 +5,7 @@
 #include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"
 #include "sync/algorithms/other_hosts.h"
+#include "sync/algorithms/staged.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
@@ -23,14 +24,12 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
     return status;
 }
 
-ditto_status dti_collective_with_results(struct dti_replica *self, const struct dti_call *call,
-                                         dti_access_work *work, void *context, struct dti_arrival *arrivals,
-                                         struct dti_deadline *deadline, uint32_t *last_seq)
+/* Goes on after the first meeting, `seq`. `arrival` is that to the second one. */
+static ditto_status work_and_meet(struct dti_replica *self, const struct dti_call *call, uint32_t seq,
+                                  dti_access_work *work, void *context, struct dti_arrival *arrival,
+                                  struct dti_deadline *deadline, uint32_t *last_seq)
 {
-    uint32_t seq, serial = dti_this_thread()->errors;
-    arrivals[0].call = call;
-    DTI_TRY(dti_meet(self, &arrivals[0], deadline, &seq));
-    DTI_TRY(dti_meeting_compare(self, seq));
+    uint32_t serial = dti_this_thread()->errors;
     if (!dti_access_begin(self))
         return dti_leave_collective(self, dti_team_stop_status(self->team));
     ditto_status status = work(self, seq, context);
@@ -41,9 +40,20 @@ ditto_status dti_collective_with_results(struct dti_replica *self, const struct 
         return dti_leave_collective(self, dti_fail_function(self, call, status, serial));
     /* The second meeting has its own deadline, because the work between the meetings may take long. */
     *deadline = dti_replica_deadline(self, deadline->timeout_ms);
-    arrivals[1].call = call;
-    arrivals[1].goes_on = true;
-    return dti_meet(self, &arrivals[1], deadline, last_seq);
+    arrival->call = call;
+    arrival->goes_on = true;
+    return dti_meet(self, arrival, deadline, last_seq);
+}
+
+ditto_status dti_collective_with_results(struct dti_replica *self, const struct dti_call *call,
+                                         dti_access_work *work, void *context, struct dti_arrival *arrivals,
+                                         struct dti_deadline *deadline, uint32_t *last_seq)
+{
+    uint32_t seq;
+    arrivals[0].call = call;
+    DTI_TRY(dti_meet(self, &arrivals[0], deadline, &seq));
+    DTI_TRY(dti_meeting_compare(self, seq));
+    return work_and_meet(self, call, seq, work, context, &arrivals[1], deadline, last_seq);
 }
 
 ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
@@ -120,6 +130,23 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
                : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
 
+/* Both replicas know after the meeting whether both have staged. If not, they go on as usual. */
+static ditto_status staged(struct dti_replica *self, struct collective_move *moving,
+                           struct dti_deadline *deadline)
+{
+    const struct dti_call *call = moving->prepared->call;
+    struct dti_arrival arrivals[2] = { { .call = call } };
+    bool stages = dti_is_staged(call);
+    uint32_t seq;
+    if (stages)
+        dti_stage(self, call, (uint32_t)self->sync->state[self->index].seq + 1, 0);
+    DTI_TRY(dti_meet(self, &arrivals[0], deadline, &seq));
+    DTI_TRY(dti_meeting_compare(self, seq));
+    if (stages && dti_is_staged(dti_call_of(self->sync, !self->index, seq)))
+        return dti_combine_staged(self, moving->prepared, seq, deadline);
+    return work_and_meet(self, call, seq, move_with_access, moving, &arrivals[1], deadline, &seq);
+}
+
 ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                      const struct dti_target *target, struct dti_deadline *deadline)
 {
@@ -129,6 +156,8 @@ ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_
     dti_call_begins(self, call);
     ditto_status status = prepared->choice.algorithm == DTI_ALGORITHM_MAILBOXES
                               ? dti_collective_in_mailboxes(self, prepared, deadline)
+                          : prepared->choice.algorithm == DTI_ALGORITHM_STAGED
+                              ? staged(self, &moving, deadline)
                           : prepared->choice.algorithm == DTI_ALGORITHM_HOSTS
                               ? dti_collective_on_hosts(self, prepared, target, deadline)
                               : dti_collective_with_access(self, call, move_with_access, &moving, deadline);

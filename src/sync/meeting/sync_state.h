@@ -98,6 +98,8 @@ struct dti_workspace {
 #define DTI_WORKSPACE_BYTES (DTI_MOST_WIDENING * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES))
 _Static_assert(DTI_PAYLOAD_BYTES <= DTI_TILE_BYTES, "a workspace must hold the accumulators of a payload");
 
+#define DTI_STAGE_BYTES ((size_t)256 << 10)
+
 struct dti_pending_ring;     /* pending_ring.h */
 struct dti_exchange_buffers; /* exchange.c */
 struct dti_helper_work;      /* helper_work.c */
@@ -172,6 +174,9 @@ struct dti_replica_state {
      * every plan has one round. */
     unsigned char *own_payload;
     unsigned char *partials;
+
+    /* [DTI_STAGE_BYTES] NULL unless there are two replicas (staged.c). */
+    unsigned char *stage;
     struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
 
     /* [exchange ranges that the replica may own] NULL if there is one group. */

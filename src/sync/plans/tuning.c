@@ -25,6 +25,7 @@ static const struct field {
     { "block_bytes", offsetof(ditto_tuning, block_bytes), 4096, 1u << 20, false },
     { "near_replicas", offsetof(ditto_tuning, near_replicas), 1, DITTO_MAX_REPLICAS, true },
     { "fetch_bytes", offsetof(ditto_tuning, fetch_bytes), 1, SIZE_MAX, false },
+    { "stage_bytes", offsetof(ditto_tuning, stage_bytes), 1, SIZE_MAX, false },
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
 
@@ -139,7 +140,8 @@ const struct dti_tuning dti_tuning_usual = {
                .hierarchical_bytes = 64 << 10,
                .helper_bytes = 256 << 10,
                .block_bytes = 32 << 10,
-               .fetch_bytes = DITTO_NEVER_BYTES },
+               .fetch_bytes = DITTO_NEVER_BYTES,
+               .stage_bytes = DITTO_NEVER_BYTES },
     .costs = { { 60, 80, 110, 150 }, 10, 15 },
 };
 

@@ -345,9 +345,11 @@ static void the_counters_of_a_collective_are_those_of_its_plan(void **state)
     print_message("  replica 0 of | planned: lines, far ones, bytes near, far | counted\n");
     for (size_t k = 0; k < sizeof replicas / sizeof replicas[0] && replicas[k] <= most_replicas(); k++)
         for (uint32_t near = 1; near <= 8 && near < replicas[k]; near = near * 2 + (near == 2)) {
-            ditto_tuning tuning = {
-                .struct_size = sizeof tuning, .near_replicas = near, .small_bytes = 1, .block_bytes = 4096
-            };
+            ditto_tuning tuning = { .struct_size = sizeof tuning,
+                                    .near_replicas = near,
+                                    .small_bytes = 1,
+                                    .block_bytes = 4096,
+                                    .stage_bytes = DITTO_NEVER_BYTES };
             ditto_strategy *strategy = make_strategy(replicas[k], &OPTIONS(strategy, .tuning = &tuning));
             bool print = near == 1 || near == 5;
             expect_counters(strategy, DITTO_IMPLEMENTATION_FLAT, 1000, false);
