@@ -15,6 +15,7 @@ enum {
     SLOT_TEAM = 64,
     COPY_BYTES = 1 << 20,
     LARGE_SLOT_BYTES = 8 << 20,
+    LEAST_STREAM = 1 << 10,
     SLOT_SHIFT = 384, /* so that the same offsets of all slots are not in the same set of a cache */
     STRIPE_BYTES = 16 << 10
 };
@@ -373,10 +374,10 @@ const struct form bound_forms[] = {
       ALONE },
     { "copies-stream",
       { eager_barrier, in_slots },
-      ALL_REDUCE,
+      EVERY,
       VARIANT_STREAM,
-      SLOT_BYTES,
-      COPY_BYTES,
+      LEAST_STREAM,
+      LARGE_SLOT_BYTES,
       .most_team = SLOT_TEAM,
       ALONE },
     /* Forms with slots and two meetings. */

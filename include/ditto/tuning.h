@@ -64,10 +64,12 @@ typedef struct ditto_tuning {
      *  DITTO_NEVER_BYTES. */
     size_t fetch_bytes;
 
-    /** In an all-reduce of two replicas with at least this many bytes, each replica copies its source past
-     *  the caches to memory of the strategy, from where the other one reads it. Calls in place with over
-     *  32K bytes and calls with over 4M bytes are not affected. Where a core takes lines back slowly that another one has read, this takes a
-     *  fifth of the time. By default creation finds out whether it is faster, and from which size on. */
+    /** In a collective of two replicas with at least this many bytes, each replica copies what the other one
+     *  needs past the caches to memory of the strategy, from where the other one reads it. This is done in
+     *  calls of all-reduce, reduce, broadcast, and reduce-scatter and all-gather in equal parts, that have
+     *  at most 4M bytes, or 32K in an all-reduce in place. Where a core takes lines back slowly that another
+     *  one has read, it takes a fifth of the time. By default creation finds out whether and from which size
+     *  on it is faster. */
     size_t stage_bytes;
 } ditto_tuning;
 

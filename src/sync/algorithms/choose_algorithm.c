@@ -67,9 +67,12 @@ static bool fits_mailboxes(const struct dti_sync *sync, const ditto_tuning *t, c
 /* A function of the user's is not called on staged values, because it may take any time. */
 static bool may_stage(const struct dti_sync *sync, const struct dti_call *call, size_t bytes)
 {
-    return sync->state[0].stage != NULL && bytes <= STAGED_MOST_BYTES &&
-           call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0 &&
-           call->implementation != DITTO_IMPLEMENTATION_HIERARCHICAL && !dti_meets_by_counter(sync, call);
+    bool has_pattern = call->pattern == DTI_PATTERN_ALL_REDUCE || call->pattern == DTI_PATTERN_REDUCE ||
+                       call->pattern == DTI_PATTERN_BROADCAST ||
+                       call->pattern == DTI_PATTERN_REDUCE_SCATTER || call->pattern == DTI_PATTERN_ALL_GATHER;
+    return sync->state[0].stage != NULL && bytes <= STAGED_MOST_BYTES && has_pattern && call->dtype != 0 &&
+           call->counts == NULL && call->implementation != DITTO_IMPLEMENTATION_HIERARCHICAL &&
+           !dti_meets_by_counter(sync, call);
 }
 
 struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const ditto_tuning *t,

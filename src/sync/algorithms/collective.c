@@ -130,20 +130,19 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
                : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
 
-/* Both replicas know after the meeting whether both have staged. If not, they go on as usual. */
+/* Both replicas know after the meeting whether they use what was staged. If not, they go on as usual. */
 static ditto_status staged(struct dti_replica *self, struct collective_move *moving,
                            struct dti_deadline *deadline)
 {
     const struct dti_call *call = moving->prepared->call;
     struct dti_arrival arrivals[2] = { { .call = call } };
-    bool stages = dti_is_staged(call);
     uint32_t seq;
-    if (stages)
+    if (dti_stages(call))
         dti_stage(self, call, (uint32_t)self->sync->state[self->index].seq + 1, 0);
     DTI_TRY(dti_meet(self, &arrivals[0], deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
-    if (stages && dti_is_staged(dti_call_of(self->sync, !self->index, seq)))
-        return dti_combine_staged(self, moving->prepared, seq, deadline);
+    if (dti_both_stage(self, seq))
+        return dti_use_staged(self, moving->prepared, seq, deadline);
     return work_and_meet(self, call, seq, move_with_access, moving, &arrivals[1], deadline, &seq);
 }
 

@@ -1,5 +1,5 @@
-/* tests/sync/algorithms/test_staged.c - tests an all-reduce of two replicas by way of staging memory: every
- * result has the bits of the tree, wherever sources and results are, and however long the message is. */
+/* tests/sync/algorithms/test_staged.c - tests collectives of two replicas by way of staging memory: every
+ * result is right, wherever sources and results are, and however long the message is. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -160,6 +160,52 @@ static void calls_after_each_other_do_not_disturb_each_other(void **state)
     }
 }
 
+/* The other patterns, from both roots, with elements of 4 and of 1 byte. */
+static ditto_status move_and_reduce(ditto_replica *self, void *argument)
+{
+    struct task *t = argument;
+    uint32_t id = ditto_replica_id(self);
+    size_t count = t->count;
+    int32_t *src = malloc(8 * count), *dst = malloc(8 * count);
+    for (uint32_t root = 0; root < 2; root++) {
+        for (size_t i = 0; i < 2 * count; i++) {
+            src[i] = (int32_t)((i + 1) * (id + 1));
+            dst[i] = -1;
+        }
+        DITTO_TRY(ditto_reduce_to_root(self, src, dst, count, DITTO_I32, DITTO_SUM, root, NULL));
+        for (size_t i = 0; i < count; i++)
+            EXPECT(&t->report, dst[i] == (id == root ? (int32_t)(i + 1) * 3 : -1));
+        DITTO_TRY(ditto_reduce_scatter(self, src, dst, count, NULL, DITTO_I32, DITTO_SUM, NULL));
+        for (size_t i = 0; i < count; i++)
+            EXPECT(&t->report, dst[i] == (int32_t)(id * count + i + 1) * 3);
+        DITTO_TRY(ditto_all_gather(self, src, dst, count, NULL, DITTO_I32, NULL));
+        for (size_t i = 0; i < 2 * count; i++)
+            EXPECT(&t->report, dst[i] == (int32_t)((i % count + 1) * (i / count + 1)));
+        for (size_t i = 0; i < count; i++) /* the same in place */
+            dst[id * count + i] = -(int32_t)((i + 1) * (id + 1));
+        DITTO_TRY(ditto_all_gather(self, dst + id * count, dst, count, NULL, DITTO_I32, NULL));
+        for (size_t i = 0; i < 2 * count; i++)
+            EXPECT(&t->report, dst[i] == -(int32_t)((i % count + 1) * (i / count + 1)));
+        DITTO_TRY(ditto_broadcast_from_root(self, src, 4 * count, DITTO_U8, root, NULL));
+        for (size_t i = 0; i < count; i++)
+            EXPECT(&t->report, src[i] == (int32_t)((i + 1) * (root + 1)));
+    }
+    free(src);
+    free(dst);
+    return DITTO_OK;
+}
+
+static void other_patterns_are_staged(void **state)
+{
+    static const size_t counts[] = { 1, 100, 5000, 32768, 32769, 100001 };
+    ditto_strategy *strategy = staged_strategy(DITTO_WAIT_DEFAULT);
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        struct task t = { .count = counts[c] };
+        run_all(strategy, move_and_reduce, &t, &t.report);
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* A replica that does not come to a staged call is named, as in any other. */
 static ditto_status leave_one_out(ditto_replica *self, void *argument)
 {
@@ -188,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_have_the_bits_of_the_tree),
         cmocka_unit_test(calls_after_each_other_do_not_disturb_each_other),
+        cmocka_unit_test(other_patterns_are_staged),
         cmocka_unit_test(a_missing_replica_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
