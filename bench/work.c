@@ -297,14 +297,14 @@ static __attribute__((noinline)) void batch(const struct work *work, struct work
     ops->barrier(context, id);
 }
 
-/* How the addresses on the stack lie to those of flags and mailboxes, modulo a page, changes a barrier of 55
- * ns by up to 12 ns, and each build has other ones. So each batch has its stack at another place in a page,
- * and the median is that of many places. */
+/* A barrier of 55 ns takes up to 12 ns more or less, depending on the distance of the stack from flags and
+ * mailboxes modulo a page. Each build has other distances. So each batch has its stack at another place in a
+ * page, and the median is that of many places. With steps of 25, few batches spread over the page, too. */
 void work_batch(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
                 void *context, bool baseline)
 {
     static _Thread_local uint32_t batches;
-    char *unused = alloca(64 * (batches++ * 25 % 64) + 1); /* 25: few batches spread over the page, too */
+    char *unused = alloca(64 * (batches++ * 25 % 64) + 1);
     __asm__ volatile("" : : "r"(unused) : "memory");
     batch(work, workers, id, ops, context, baseline);
 }

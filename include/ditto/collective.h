@@ -151,7 +151,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  two meetings. With DITTO_IMPLEMENTATION_FLAT, each replica then reads (n-1)/n * count elements from the
  *  memory of other replicas, and writes as many to it. Each of two replicas instead reads all elements of the
  *  other one, and writes none to it, if the message has at most 384 KiB and is not f16 or bf16, and no
- *  result is in the buffer of a source.
+ *  result is in the buffer of a source. If stage_bytes applies (ditto_tuning), there is one meeting for each
+ *  128 KiB, with a time limit of its own, and each of two replicas writes and reads count elements in memory
+ *  of the strategy.
  *  @par Source
  *  Reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. The owner of each index
  *  range does both, directly between the callers' buffers. */

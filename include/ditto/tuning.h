@@ -11,11 +11,11 @@ DITTO_BEGIN
  *
  *  Tuning changes the time of a collective, never its values. When a strategy is created, the library
  *  measures the time of a hand-over between neighbours at each distance, small_bytes, stream_bytes,
- *  hierarchical_bytes, fetch_bytes and stage_bytes. This takes at most about 20 ms. Later strategies of the process with
- *  the same placement use the results, unless near_replicas was given or the machine was too busy to measure.
- *  The thresholds are not measured if all five are given. helper_bytes and block_bytes have fixed defaults.
- *  Nothing is measured if there is one replica, or where replicas share PUs, because there the scheduler
- *  decides how long a hand-over takes. ditto_strategy_describe says what was chosen.
+ *  hierarchical_bytes, fetch_bytes and stage_bytes. This takes at most about 20 ms. Later strategies of the
+ *  process with the same placement use the results, unless near_replicas was given or the machine was too
+ *  busy to measure. The thresholds are not measured if all five are given. helper_bytes and block_bytes have
+ *  fixed defaults. Nothing is measured if there is one replica, or where replicas share PUs, because there
+ *  the scheduler decides how long a hand-over takes. ditto_strategy_describe says what was chosen.
  *  @{ */
 
 /** A threshold that no message reaches. */
@@ -65,11 +65,12 @@ typedef struct ditto_tuning {
     size_t fetch_bytes;
 
     /** In a collective of two replicas with at least this many bytes, each replica copies what the other one
-     *  needs past the caches to memory of the strategy, from where the other one reads it. This is done in
-     *  calls of all-reduce, reduce, broadcast, and reduce-scatter and all-gather in equal parts, that have
-     *  at most 4M bytes, or 32K in an all-reduce in place. Where a core takes lines back slowly that another
-     *  one has read, it takes a fifth of the time. By default creation finds out whether and from which size
-     *  on it is faster. */
+     *  needs past the caches to memory of the strategy, from where the other one reads it. There is one
+     *  meeting for each 128K then, and small_bytes and stream_bytes do not apply. This is done for calls of
+     *  all-reduce, reduce, broadcast, reduce-scatter and all-gather with a dtype and with equal parts, of at
+     *  most 4M bytes (all-reduces in place 32K), and less than helper_bytes where replicas have helpers.
+     *  Where a core takes lines back slowly that another one has read, it takes as little as a fifth of the
+     *  time. By default creation finds out whether it is faster, and from which size on. */
     size_t stage_bytes;
 } ditto_tuning;
 

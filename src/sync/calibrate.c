@@ -4,6 +4,7 @@
 #include "replicas/memory/arena.h"
 #include "replicas/placement/placement.h"
 #include "sync/algorithms/collective.h"
+#include "sync/algorithms/staged.h"
 #include "sync/meeting/meeting.h"
 
 #include <sched.h>
@@ -321,22 +322,24 @@ static ditto_status find_fetch(struct dti_replica *self, struct trial *trial, fl
     return DITTO_OK;
 }
 
-/* Finds the smallest size from which on an all-reduce by way of staging memory is faster, for all larger
- * sizes that are tried too. */
+/* Finds the smallest size from which on an all-reduce by way of staging memory is faster than with the other
+ * thresholds, for all larger sizes that are tried too. */
 static ditto_status find_stage(struct dti_replica *self, struct trial *trial, float *data)
 {
     size_t found = DITTO_NEVER_BYTES;
-    const size_t most = 64 << 10;
-    for (size_t bytes = most; bytes >= (1 << 10) && self->num_replicas == 2; bytes /= 4) {
-        /* Larger calls in place are not staged. */
-        struct attempt usual = plain_attempt(self->sync, bytes, bytes == most ? OUT_OF_PLACE : BY_TURNS),
+    if (self->sync->state[0].stage == NULL)
+        return DITTO_OK; /* the usual threshold stays */
+    DTI_TRY(meet(self)); /* replica 0 has set the other thresholds */
+    for (size_t bytes = MOST_BYTES; bytes >= (2 << 10); bytes /= 4) {
+        struct attempt usual = { bytes, bytes > DTI_STAGED_IN_PLACE_BYTES ? OUT_OF_PLACE : BY_TURNS,
+                                 trial->found },
                        staged;
         bool faster;
-        usual.tuning.small_bytes = DTI_PAYLOAD_BYTES;
+        usual.tuning.stage_bytes = DITTO_NEVER_BYTES;
         staged = usual;
         staged.tuning.stage_bytes = 1;
         DTI_TRY(compare(self, trial, data, &staged, &usual, UNUSUAL_MOST_SHARE, &faster));
-        if (faster && (found == bytes * 4 || bytes == most))
+        if (faster && (found == bytes * 4 || bytes == MOST_BYTES))
             found = bytes;
     }
     if (self->index == 0)
@@ -355,10 +358,10 @@ static ditto_status measure(struct dti_replica *self, void *argument)
         status = find_stream(self, trial, data);
     if (status == DITTO_OK)
         status = find_fetch(self, trial, data);
-    if (status == DITTO_OK)
-        status = find_stage(self, trial, data);
     if (status == DITTO_OK && self->sync->groups.groups > 1)
         status = find_hierarchical(self, trial, data);
+    if (status == DITTO_OK)
+        status = find_stage(self, trial, data);
     dti_arena_free(self->arena, data);
     return status;
 }

@@ -37,7 +37,7 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
     return DITTO_OK;
 }
 
-/* Returns NULL if there is no memory. The pages are not touched before they are used. */
+/* Returns NULL if there is no memory. It is not zeroed, so pages that are not used are not touched. */
 static void *stage_memory(struct dti_replica *r)
 {
     void *stage;
@@ -53,7 +53,8 @@ static ditto_status allocate_state(struct dti_replica *r, void *argument)
         (me->announcement = dti_allocate_zeroed(r, 2 * sizeof *me->announcement)) == NULL ||
         (me->known_calls = dti_allocate_zeroed(r, sizeof *me->known_calls)) == NULL ||
         (me->own_payload = dti_allocate_zeroed(r, DTI_PAYLOAD_BYTES)) == NULL ||
-        (sync->num_replicas == 2 && !sync->oversubscribed && (me->stage = stage_memory(r)) == NULL) ||
+        (r->all_replicas == 2 && sync->num_replicas == 2 && !sync->oversubscribed &&
+         (me->stage = stage_memory(r)) == NULL) ||
         (sync->most_rounds > 1 && (me->partials = dti_allocate_zeroed(r, DTI_PAYLOAD_BYTES)) == NULL))
         return DITTO_ERR_NO_MEMORY;
     DTI_TRY(dti_workspace_make(r, &me->workspace));

@@ -11,7 +11,8 @@
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
 
-static _Thread_local alignas(64) struct dti_thread thread = { .function = "", .replica = -1 };
+/* In one cache line, because each call reads and writes several members. */
+static _Thread_local alignas(DTI_CACHE_LINE) struct dti_thread thread = { .function = "", .replica = -1 };
 static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
 
 struct dti_thread *dti_this_thread(void)

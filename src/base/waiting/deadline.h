@@ -26,7 +26,8 @@
 /* Returns the time of dti_now_ns without the time that was lost. */
 uint64_t dti_lived_ns(void);
 
-/* The same for a time of dti_now_ns that has just been read. */
+/* The same for a time of dti_now_ns that has just been read. If the process is stopped between that reading
+ * and this call, and another thread finds that, the result is too early by the time that was lost. */
 uint64_t dti_lived_at(uint64_t now_ns);
 
 /* A limit on waiting. The clock is read only when a thread really has to wait, because reading it costs as

@@ -22,8 +22,8 @@ enum dti_algorithm {
      * combined. If data is only moved, nothing is exchanged. */
     DTI_ALGORITHM_GROUPS,
 
-    /* Two replicas. Each copies what the other one needs to staging memory. All-reduces in place that are not
-     * small proceed as with OWNERS (staged.c). */
+    /* Two replicas. Each copies what the other one needs to staging memory. If an all-reduce
+     * over 32 KiB is in place on one of them, they proceed as with OWNERS (staged.c). */
     DTI_ALGORITHM_STAGED,
 
     /* Over several hosts (other_hosts.h). dti_prepare_call sets it, and dti_choose_algorithm does not. */

@@ -24,7 +24,7 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
     return status;
 }
 
-/* Goes on after the first meeting, `seq`. `arrival` is that to the second one. */
+/* Goes on after the first meeting, `seq`. `arrival` is for the second one. */
 static ditto_status work_and_meet(struct dti_replica *self, const struct dti_call *call, uint32_t seq,
                                   dti_access_work *work, void *context, struct dti_arrival *arrival,
                                   struct dti_deadline *deadline, uint32_t *last_seq)
@@ -131,19 +131,19 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
 }
 
 /* Both replicas know after the meeting whether they use what was staged. If not, they go on as usual. */
-static ditto_status staged(struct dti_replica *self, struct collective_move *moving,
-                           struct dti_deadline *deadline)
+static ditto_status move_staged(struct dti_replica *self, struct collective_move *moving,
+                                struct dti_deadline *deadline)
 {
     const struct dti_call *call = moving->prepared->call;
-    struct dti_arrival arrivals[2] = { { .call = call } };
+    struct dti_arrival first = { .call = call }, second = { .call = call };
     uint32_t seq;
     if (dti_stages(call))
         dti_stage(self, call, (uint32_t)self->sync->state[self->index].seq + 1, 0);
-    DTI_TRY(dti_meet(self, &arrivals[0], deadline, &seq));
+    DTI_TRY(dti_meet(self, &first, deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
     if (dti_both_stage(self, seq))
         return dti_use_staged(self, moving->prepared, seq, deadline);
-    return work_and_meet(self, call, seq, move_with_access, moving, &arrivals[1], deadline, &seq);
+    return work_and_meet(self, call, seq, move_with_access, moving, &second, deadline, &seq);
 }
 
 ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared_call *prepared,
@@ -156,7 +156,7 @@ ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_
     ditto_status status = prepared->choice.algorithm == DTI_ALGORITHM_MAILBOXES
                               ? dti_collective_in_mailboxes(self, prepared, deadline)
                           : prepared->choice.algorithm == DTI_ALGORITHM_STAGED
-                              ? staged(self, &moving, deadline)
+                              ? move_staged(self, &moving, deadline)
                           : prepared->choice.algorithm == DTI_ALGORITHM_HOSTS
                               ? dti_collective_on_hosts(self, prepared, target, deadline)
                               : dti_collective_with_access(self, call, move_with_access, &moving, deadline);

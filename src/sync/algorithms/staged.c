@@ -2,18 +2,20 @@
  *
  * When a replica writes its source again after another one has read it, every line has to be taken back from
  * the cache of the reader. Some processors do this line by line: between two cores of a Zen 4, 128 KiB took
- * 57 us to write again, but only 13 us to read. So nobody reads the source. Each replica copies what the
- * other one needs past the caches to staging memory, from where the other one reads it. An all-reduce of
- * 128 KiB took 15 us, and 70 us without staging. A call in place does not have this problem if its halves
- * have an owner each, because the owner writes them. Up to STAGED_IN_PLACE_BYTES staging is faster
- * nevertheless, because it takes one meeting instead of two.
+ * 57 us to write again, but only 13 us to read. So no replica reads the source of the other one. Each copies
+ * what the other one needs past the caches to staging memory, from where the other one reads it. An
+ * all-reduce of 128 KiB took 15 us, and 70 us without staging. A call in place does not have this problem if
+ * its halves have an owner each, because the owner writes them. Up to DTI_STAGED_IN_PLACE_BYTES staging is
+ * faster nevertheless, because it takes one meeting instead of two.
  *
  * A message goes through the staging memory in chunks, with one meeting for each. Chunks use the two halves
  * of the memory in turn, as meetings use the two mailboxes. A replica that comes to meeting k has read what
  * was staged for meeting k - 1. So what was staged for meeting k - 2 may be overwritten after meeting k - 1.
- * The claims of tests/model/meeting.pml about payloads hold for chunks. */
+ * The claims of tests/model/meeting.pml about payloads hold for chunks. If a meeting has failed, nothing is
+ * staged any more (dti_stage). bench/curve.sh measures all of this. */
 #include "sync/algorithms/staged.h"
 #include "replicas/team/team.h"
+#include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
 #include <string.h>
@@ -23,14 +25,10 @@
 #define CHUNK_BYTES ((size_t)128 << 10)
 _Static_assert(2 * CHUNK_BYTES == DTI_STAGE_BYTES, "a chunk is one half of the staging memory");
 
-/* Between two cores of a Zen 4, 32 KiB in place took 4.1 us staged and 5.4 us otherwise, 64 KiB 7.9 and
- * 6.2 us. */
-#define STAGED_IN_PLACE_BYTES ((size_t)32 << 10)
-
 bool dti_stages(const struct dti_call *call)
 {
     return call->pattern != DTI_PATTERN_ALL_REDUCE || call->dst != call->src ||
-           call->count * call->element_bytes <= STAGED_IN_PLACE_BYTES;
+           call->count * call->element_bytes <= DTI_STAGED_IN_PLACE_BYTES;
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -75,11 +73,15 @@ static const char *needed(const struct dti_replica *self, const struct dti_call 
 void dti_stage(struct dti_replica *self, const struct dti_call *call, uint32_t seq, size_t first)
 {
     const char *from = needed(self, call);
-    if (from == NULL)
+    /* The source may belong to the other replica, too, which may free it when its call has failed. And after
+     * a meeting that has failed, the other replica may still read what was staged before. In both cases the
+     * run is stopped, and the meeting that follows returns the error. */
+    if (from == NULL || !dti_access_begin(self))
         return;
     dti_stream(stage_of(self, self->index, seq), from + first * call->element_bytes,
                chunk_count(call, first) * call->element_bytes);
     dti_stream_end();
+    dti_access_end(self);
 }
 
 /* Combines own elements with as many from the other replica's stage. */
@@ -111,7 +113,6 @@ static void use_chunk(struct dti_replica *self, struct dti_reduction *r, const s
     size_t size = call->element_bytes, bytes = chunk_count(call, first) * size, part = call->count * size;
     const char *src = (const char *)call->src + first * size;
     char *dst = (char *)call->dst + first * size;
-    struct dti_counters *counters = &self->sync->state[self->index].workspace.counters;
     bool is_root = self->index == call->root, gathers = call->pattern == DTI_PATTERN_ALL_GATHER;
     if ((call->pattern == DTI_PATTERN_BROADCAST && is_root) ||
         (call->pattern == DTI_PATTERN_REDUCE && !is_root))
@@ -124,8 +125,6 @@ static void use_chunk(struct dti_replica *self, struct dti_reduction *r, const s
         src += call->pattern == DTI_PATTERN_REDUCE_SCATTER ? self->index * part : 0;
         combine(self, r, src, stage, bytes / size, dst);
     }
-    *(dti_is_far(self->sync, self->index, other) ? &counters->read_far : &counters->read_near) += bytes;
-    counters->written_near += bytes;
 }
 
 ditto_status dti_use_staged(struct dti_replica *self, const struct dti_prepared_call *prepared, uint32_t seq,

@@ -98,6 +98,7 @@ struct dti_workspace {
 #define DTI_WORKSPACE_BYTES (DTI_MOST_WIDENING * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES))
 _Static_assert(DTI_PAYLOAD_BYTES <= DTI_TILE_BYTES, "a workspace must hold the accumulators of a payload");
 
+/* Two chunks of a message. */
 #define DTI_STAGE_BYTES ((size_t)256 << 10)
 
 struct dti_pending_ring;     /* pending_ring.h */
@@ -175,7 +176,7 @@ struct dti_replica_state {
     unsigned char *own_payload;
     unsigned char *partials;
 
-    /* [DTI_STAGE_BYTES] NULL unless there are two replicas (staged.c). */
+    /* [DTI_STAGE_BYTES] NULL unless there are two replicas, on one host and PUs of their own (staged.c). */
     unsigned char *stage;
     struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
 

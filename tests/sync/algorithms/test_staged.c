@@ -4,6 +4,10 @@
 
 #include "sync/reference.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 /* Where the buffers of the two replicas are. */
 enum place {
     OUT_OF_PLACE,
@@ -22,6 +26,7 @@ struct task {
     uint64_t seed;
     char *src[2], *dst[2];
     uint32_t times;
+    _Atomic bool is_freed;
 };
 
 static void fill(const struct task *t, uint32_t replica, void *data)
@@ -229,6 +234,36 @@ static void a_missing_replica_is_named(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* The replicas share a source. Replica 0 frees it when its call has failed. Replica 1 comes later, and must
+ * not read it. */
+static ditto_status free_shared_source(ditto_replica *self, void *argument)
+{
+    struct task *t = argument;
+    static float dst[2][8192];
+    uint32_t id = ditto_replica_id(self);
+    while (id == 1 && !atomic_load(&t->is_freed))
+        sched_yield();
+    ditto_status status = ditto_all_reduce(self, t->src[0], dst[id], 8192, DITTO_F32, DITTO_SUM,
+                                           &OPTIONS(reduce, .timeout_ms = 100));
+    EXPECT(&t->report, status == (id == 0 ? DITTO_ERR_TIMED_OUT : DITTO_ERR_PEER_STOPPED));
+    if (id == 0) {
+        munmap(t->src[0], sizeof dst[0]);
+        atomic_store(&t->is_freed, true);
+    }
+    return status;
+}
+
+static void a_source_is_not_read_after_the_call_of_its_owner(void **state)
+{
+    struct task t = { .count = 8192 };
+    ditto_strategy *strategy = staged_strategy(DITTO_WAIT_DEFAULT);
+    t.src[0] = mmap(NULL, 4 * t.count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(t.src[0], MAP_FAILED);
+    assert_int_equal(ditto_strategy_run(strategy, free_shared_source, &t), DITTO_ERR_TIMED_OUT);
+    assert_string_equal(t.report.first_failure, "");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +271,7 @@ int main(void)
         cmocka_unit_test(calls_after_each_other_do_not_disturb_each_other),
         cmocka_unit_test(other_patterns_are_staged),
         cmocka_unit_test(a_missing_replica_is_named),
+        cmocka_unit_test(a_source_is_not_read_after_the_call_of_its_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
