@@ -141,6 +141,25 @@ static void fetch_next(const struct form *form, const char *next_slot, size_t by
         fetch_to_write(next_slot + at);
 }
 
+/* Copies to a slot what other replicas need of an input. A part of a sum that a replica makes alone is read
+ * from its source. */
+static void copy_to_slot(const struct form *form, const struct work *work, uint32_t id, char *slot,
+                         const char *src)
+{
+    enum bench_kind kind = bench_facts[work->kind].like;
+    struct span input = work_input(work, id), own = work_output(work, id),
+                part[2] = { input, { input.end, input.end } };
+    if ((kind == BENCH_REDUCE || kind == BENCH_REDUCE_SCATTER) && own.end > own.first) {
+        part[0].end = own.first;
+        part[1].first = own.end;
+    }
+    for (int i = 0; i < 2; i++)
+        if (form->variant == VARIANT_STREAM)
+            loops_copy(VARIANT_STREAM, slot, src, part[i]);
+        else
+            memcpy(slot + part[i].first, src + part[i].first, part[i].end - part[i].first);
+}
+
 static void in_slots(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
@@ -149,10 +168,7 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
     struct span input = work_input(work, id);
     char *own_slot = large ? large_slot(id, parity) : slots[id][parity];
     const char *in[SLOT_TEAM];
-    if (form->variant == VARIANT_STREAM)
-        loops_copy(VARIANT_STREAM, own_slot, w[id].src, input);
-    else
-        memcpy(own_slot + input.first, w[id].src + input.first, input.end - input.first);
+    copy_to_slot(form, work, id, own_slot, w[id].src);
     if (form->variant == VARIANT_DEMOTE)
         demote(own_slot + input.first, input.end - input.first);
     for (uint32_t r = 0; r < work->replicas; r++)
