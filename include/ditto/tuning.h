@@ -11,7 +11,7 @@ DITTO_BEGIN
  *
  *  Tuning changes the time of a collective, never its values. When a strategy is created, the library
  *  measures the time of a hand-over between neighbours at each distance, small_bytes, stream_bytes,
- *  hierarchical_bytes, fetch_bytes and stage_bytes. This takes at most about 20 ms. Later strategies of the
+ *  hierarchical_bytes, fetch_bytes and stage_bytes. This takes at most about 30 ms. Later strategies of the
  *  process with the same placement use the results, unless near_replicas was given or the machine was too
  *  busy to measure. The thresholds are not measured if all five are given. helper_bytes and block_bytes have
  *  fixed defaults. Nothing is measured if there is one replica, or where replicas share PUs, because there

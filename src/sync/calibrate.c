@@ -126,7 +126,7 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 
 /* -- thresholds -- */
 
-enum { TRIES = 3, TRY_NS = 60000, BUDGET_NS = 20000000 };
+enum { TRIES = 3, TRY_NS = 60000, BUDGET_NS = 30000000 };
 enum { MOST_BYTES = 512 << 10 };
 
 /* Where an operation has its result. */
@@ -203,10 +203,13 @@ static ditto_status meet(struct dti_replica *self)
     return dti_meet(self, &arrival, &deadline, &seq);
 }
 
-/* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. */
+/* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. One operation
+ * comes before, or two by turns, because otherwise this attempt would pay for lines that the other attempt
+ * has left in the cache of the other replica. */
 static ditto_status time_try(struct dti_replica *self, float *data, const struct attempt *attempt,
                              uint32_t times, double *ns)
 {
+    DTI_TRY(repeat(self, data, attempt, attempt->place == BY_TURNS ? 2 : 1));
     DTI_TRY(meet(self));
     uint64_t begin = dti_now_ns();
     DTI_TRY(repeat(self, data, attempt, times));
@@ -238,7 +241,8 @@ static ditto_status compare(struct dti_replica *self, struct trial *trial, float
     double best[2] = { 0, 0 };
     *first_is_faster = false;
     DTI_TRY(plan_tries(self, trial, data, first));
-    for (int i = 0; i < TRIES && !trial->over; i++)
+    int tries = first->bytes < MOST_BYTES ? TRIES : TRIES - 1; /* a long one is disturbed less */
+    for (int i = 0; i < tries && !trial->over; i++)
         for (int k = 0; k < 2; k++) {
             double ns;
             DTI_TRY(time_try(self, data, k == 0 ? first : second, trial->times, &ns));
@@ -323,15 +327,17 @@ static ditto_status find_fetch(struct dti_replica *self, struct trial *trial, fl
 }
 
 /* Finds the smallest size from which on an all-reduce by way of staging memory is faster than with the other
- * thresholds, for all larger sizes that are tried too. */
+ * thresholds. It must be faster for all larger sizes that are tried, too. */
 static ditto_status find_stage(struct dti_replica *self, struct trial *trial, float *data)
 {
+    static const size_t tried[] = { MOST_BYTES, 64 << 10, 8 << 10, 4 << 10, 2 << 10 };
     size_t found = DITTO_NEVER_BYTES;
     if (self->sync->state[0].stage == NULL)
         return DITTO_OK; /* the usual threshold stays */
     DTI_TRY(meet(self)); /* replica 0 has set the other thresholds */
-    for (size_t bytes = MOST_BYTES; bytes >= (2 << 10); bytes /= 4) {
-        struct attempt usual = { bytes, bytes > DTI_STAGED_IN_PLACE_BYTES ? OUT_OF_PLACE : BY_TURNS,
+    bool is_faster = true;
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
+        struct attempt usual = { tried[i], tried[i] > DTI_STAGED_IN_PLACE_BYTES ? OUT_OF_PLACE : BY_TURNS,
                                  trial->found },
                        staged;
         bool faster;
@@ -339,8 +345,9 @@ static ditto_status find_stage(struct dti_replica *self, struct trial *trial, fl
         staged = usual;
         staged.tuning.stage_bytes = 1;
         DTI_TRY(compare(self, trial, data, &staged, &usual, UNUSUAL_MOST_SHARE, &faster));
-        if (faster && (found == bytes * 4 || bytes == MOST_BYTES))
-            found = bytes;
+        is_faster = is_faster && faster;
+        if (is_faster)
+            found = tried[i];
     }
     if (self->index == 0)
         trial->found.stage_bytes = found;
