@@ -203,9 +203,9 @@ static ditto_status meet(struct dti_replica *self)
     return dti_meet(self, &arrival, &deadline, &seq);
 }
 
-/* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. One operation
- * comes before, or two by turns, because otherwise this attempt would pay for lines that the other attempt
- * has left in the cache of the other replica. */
+/* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. Each try
+ * begins with an operation that is not measured, or with one in each place, because otherwise this attempt
+ * would pay for lines that the other attempt has left in the cache of the other replica. */
 static ditto_status time_try(struct dti_replica *self, float *data, const struct attempt *attempt,
                              uint32_t times, double *ns)
 {

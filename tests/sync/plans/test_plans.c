@@ -405,6 +405,36 @@ static void partial_results_fit_the_mailboxes(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* Without this choice, the tests of staging would pass by way of the other algorithms. */
+static void two_replicas_with_pus_of_their_own_stage(void **state)
+{
+    ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_bytes = 4096 };
+    ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .tuning = &tuning));
+    const struct dti_sync *sync = dti_team_sync(dti_team_of(strategy));
+    static const struct {
+        size_t count; /* of f32 */
+        ditto_implementation implementation;
+        bool staged;
+    } calls[] = { { 1023, DITTO_IMPLEMENTATION_DEFAULT, false },
+                  { 1024, DITTO_IMPLEMENTATION_DEFAULT, true },
+                  { 1024, DITTO_IMPLEMENTATION_HIERARCHICAL, false },
+                  { 1 << 20, DITTO_IMPLEMENTATION_FLAT, true },
+                  { (1 << 20) + 1, DITTO_IMPLEMENTATION_DEFAULT, false } };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        struct dti_call call = { .pattern = DTI_PATTERN_ALL_REDUCE,
+                                 .dtype = DITTO_F32,
+                                 .op = DITTO_SUM,
+                                 .count = calls[i].count,
+                                 .element_bytes = sizeof(float),
+                                 .implementation = (uint8_t)calls[i].implementation };
+        struct dti_call_size size = dti_call_size_of(&call, 2);
+        bool staged = dti_choose_algorithm(sync, &sync->tuning.given, &call, &size).algorithm ==
+                      DTI_ALGORITHM_STAGED;
+        assert_int_equal(staged, calls[i].staged && !sync->oversubscribed);
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +443,7 @@ int main(void)
         cmocka_unit_test(predicted_collectives_are_faster_than_other_algorithms_and_meetings_hardly_slower),
         cmocka_unit_test(the_counters_of_a_collective_are_those_of_its_plan),
         cmocka_unit_test(partial_results_fit_the_mailboxes),
+        cmocka_unit_test(two_replicas_with_pus_of_their_own_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
