@@ -63,6 +63,7 @@
 #include <ditto/pending.h>     /* collectives that are waited for later */
 #include <ditto/slices.h>      /* all-reduce of sparse rows */
 #include <ditto/exchange.h>    /* replicas give data to each other: borders of a grid */
+#include <ditto/group.h>       /* groups of replicas: rows and columns of a grid */
 #include <ditto/tuning.h>      /* which algorithms collectives use */
 #include <ditto/variable.h>    /* mirrored and sync-on-read variables */
 #include <ditto/rows.h>        /* single rows of a variable */

@@ -82,6 +82,11 @@ typedef struct ditto_reduce_options {
      *  their labels alone. NULL equals only NULL. The text is in UTF-8, has at most DITTO_MAX_LABEL_BYTES
      *  bytes, and is read only during the call. */
     const char *label;
+
+    /** The group whose members make the call (ditto/group.h), or NULL: all replicas. Roots, parts, partners
+     *  and offsets are then those of ranks in the group. ditto_wait ignores it, because an operation knows
+     *  its group. */
+    const struct ditto_group *group;
 } ditto_reduce_options;
 
 /** Initial value of ditto_reduce_options: the strategy's settings. */
@@ -92,7 +97,8 @@ typedef struct ditto_reduce_options {
  *  @param self     the calling replica
  *  @param options  NULL for the defaults; read only during the call
  *  @retval DITTO_OK                every replica has called it
- *  @retval DITTO_ERR_INVALID       self is NULL; options has an unknown flag, or its struct_size is not set
+ *  @retval DITTO_ERR_INVALID       self is NULL; options has an unknown flag, or its struct_size is not set, or
+ *                                  a group that is not one of this replica in this run
  *  @retval DITTO_ERR_RANGE         options has an unknown implementation, or a label that is too long
  *  @retval DITTO_ERR_UNSUPPORTED   options is of a newer version, and has a field set that this version lacks
  *  @retval DITTO_ERR_CONTEXT       self is not the calling thread's replica

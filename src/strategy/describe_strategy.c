@@ -265,6 +265,7 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
     dti_waiting_describe(team, text);
     if (dti_team_num_replicas(team) > 1)
         dti_tuning_describe(&dti_team_sync(team)->tuning.given, text);
+    dti_sync_describe_groupings(team, text);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {

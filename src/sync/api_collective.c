@@ -5,6 +5,7 @@
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/call_arguments.h"
+#include "sync/grouping/grouping.h"
 #include "sync/known_calls.h"
 #include "sync/overlap.h"
 #include "sync/sync.h"
@@ -34,7 +35,7 @@ DTI_KNOWS_PATTERNS(10);
 static ditto_status check(struct dti_arguments *out, const struct dti_collective_arguments *given)
 {
     size_t bytes;
-    bool receives = given->root == out->replica->id;
+    bool receives = given->root == out->replica->rank;
     switch (given->pattern) {
     case DTI_PATTERN_ALL_REDUCE:
         return dti_arguments_reduce(out, given->src, given->dst, given->count, given->count, given->dtype,
@@ -79,8 +80,8 @@ static struct dti_known_call *keep(const struct dti_replica *self,
     return entry;
 }
 
-/* Returns true if the options give no more than a label. */
-static bool give_label_alone(const ditto_reduce_options *o)
+/* Returns true if the options give no more than a label and a group. */
+static bool give_label_or_group(const ditto_reduce_options *o)
 {
     return o->struct_size == sizeof *o && o->flags == 0 && o->timeout_ms == 0 && o->bytes_per_pack == 0 &&
            o->implementation == DITTO_IMPLEMENTATION_DEFAULT;
@@ -94,8 +95,10 @@ static ditto_status collective_of(ditto_replica *self, const struct dti_collecti
     struct dti_replica *replica;
     DTI_TRY(dti_self(self, &replica));
     DTI_TRY(dti_check_outside_function(replica, arguments->name));
+    bool keeps = options == NULL || give_label_or_group(options);
+    if (keeps && options != NULL && options->group != NULL) /* each group keeps its own calls */
+        DTI_TRY(dti_group_member(replica, options->group, arguments->name, &replica));
     struct dti_known_calls *known = replica->sync->state[replica->index].known_calls;
-    bool keeps = options == NULL || give_label_alone(options);
     struct dti_known_call *entry = NULL;
     if (keeps)
         entry = find(known, arguments, options != NULL ? options->label : NULL);
@@ -105,8 +108,8 @@ static ditto_status collective_of(ditto_replica *self, const struct dti_collecti
         DTI_TRY(check(&a, arguments));
         if (!keeps)
             return arguments->pattern == DTI_PATTERN_NOTHING
-                       ? dti_barrier(replica, &a.call, &a.deadline)
-                       : dti_collective(replica, &a.call, NULL, &a.deadline);
+                       ? dti_barrier(a.replica, &a.call, &a.deadline)
+                       : dti_collective(a.replica, &a.call, NULL, &a.deadline);
         entry = keep(replica, arguments, &a.call);
     }
     struct dti_deadline deadline = dti_replica_deadline(replica, replica->timeout_ms);
@@ -205,7 +208,7 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     a.call.element_bytes = element_bytes;
     a.call.more = &function;
     a.call.hash = dti_hash_word(a.call.hash, dti_sync_function(a.replica, (const void *)(uintptr_t)combine));
-    const char **calling = &a.replica->sync->state[a.replica->index].calling;
+    const char **calling = &dti_reported_state(a.replica)->calling;
     *calling = a.call.name;
     ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);
     *calling = NULL;

@@ -51,9 +51,10 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     return start(&a, out);
 }
 
-/* Returns the number of the operation in *number, if the handle belongs to this replica and is open. */
-static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending,
-                                 uint64_t *number)
+/* Returns the number of the operation in *number, if the handle belongs to a replica of the team and is open,
+ * and in *of the replica or its copy in the group of the operation. */
+static ditto_status check_handle(struct dti_replica *self, const ditto_pending *pending, uint64_t *number,
+                                 struct dti_replica **of)
 {
     DTI_TRY(dti_not_null(pending, "pending"));
     *number = pending->number;
@@ -62,7 +63,11 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
                         "the handle is empty: the operation has been waited for already, or was never "
                         "started");
     /* The pointer is only compared, because the handle may be of a destroyed strategy. */
-    if (pending->replica != self)
+    struct dti_replica *r = self;
+    do
+        *of = r;
+    while (pending->replica != r && (r = dti_replica_state_of(r)->next_started) != NULL);
+    if (r == NULL)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT, "the handle is another %s: this thread is replica %u and waits for its own",
             dti_team_has_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);
@@ -70,21 +75,22 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle is of an earlier run: operations are waited for in the run that "
                         "started them");
-    if (self->sync->state[self->index].pending->open[*number % DITTO_MAX_PENDING] != *number)
+    if (dti_replica_state_of(*of)->pending->open[*number % DITTO_MAX_PENDING] != *number)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "operation #%llu is not open: it has been waited for, or abandoned",
-                        (unsigned long long)dti_number_in_run(self, *number));
+                        (unsigned long long)dti_number_in_run(*of, *number));
     return DITTO_OK;
 }
 
 ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
+    struct dti_replica *of;
     uint64_t number;
     DTI_ENTER_QUICKLY();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_PATTERN_NOTHING, options, 0));
-    DTI_TRY(check_handle(a.replica, pending, &number));
-    DTI_TRY(dti_pending_wait(a.replica, number, &a.deadline));
+    DTI_TRY(check_handle(a.replica->of_team, pending, &number, &of));
+    DTI_TRY(dti_pending_wait(of, number, &a.deadline));
     pending->number = 0;
     return DITTO_OK;
 }
@@ -93,11 +99,11 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
 {
     uint64_t number;
     DTI_ENTER_QUICKLY();
-    struct dti_replica *r;
+    struct dti_replica *r, *of;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_check_outside_function(r, "ditto_test"));
-    DTI_TRY(check_handle(r, pending, &number));
-    DTI_TRY(dti_pending_wait(r, number, NULL));
+    DTI_TRY(check_handle(r, pending, &number, &of));
+    DTI_TRY(dti_pending_wait(of, number, NULL));
     pending->number = 0;
     return DITTO_OK;
 }
@@ -105,20 +111,19 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
 ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
 {
     char oldest[DTI_CALL_TEXT_BYTES];
-    uint64_t number;
+    const char *wait;
     DTI_ENTER_QUICKLY();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_check_outside_function(r, "ditto_abandon"));
-    uint32_t open = dti_pending_open(r, &number);
+    uint32_t open = dti_pending_open(r, oldest, &wait);
     if (open == 0)
         return status;
-    dti_pending_name(r, number, oldest);
     if (status >= 0)
         status = DTI_FAIL(DITTO_ERR_INVALID,
                           "status is not an error, but this replica has %u pending operation%s, the oldest "
                           "is %s: wait for each with %s",
-                          open, open > 1 ? "s" : "", oldest, dti_pending_wait_function(r, number));
+                          open, open > 1 ? "s" : "", oldest, wait);
     else if (dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u gave up %u pending operation%s (%s)", r->id, open, open > 1 ? "s" : "",
                  ditto_status_name(status));

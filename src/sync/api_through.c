@@ -21,7 +21,7 @@ static DTI_GUARDED ditto_status call_function(const struct dti_arguments *a, voi
 
 static ditto_status pass(const struct dti_arguments *a, void *buffer, ditto_through_fn through, void *user)
 {
-    struct dti_replica_state *me = &a->replica->sync->state[a->replica->index];
+    struct dti_replica_state *me = dti_reported_state(a->replica);
     uint32_t serial = dti_this_thread()->errors;
     struct dti_fenv saved = dti_fenv_enter();
     me->calling = a->call.name;
@@ -46,10 +46,10 @@ ditto_status ditto_all_reduce_through(ditto_replica *self, const void *src, void
     DTI_TRY(dti_arguments_reduce(&a, src, dst, count, count, dtype, op));
     DTI_TRY(dti_arguments_root(&a, 0));
     a.call.hash = dti_hash_word(a.call.hash, dti_sync_function(a.replica, (const void *)(uintptr_t)through));
-    if (a.replica->id != 0)
+    if (a.replica->rank != 0)
         a.call.dst = NULL;
     DTI_TRY(dti_collective(a.replica, &a.call, NULL, &a.deadline));
-    if (a.replica->id == 0)
+    if (a.replica->rank == 0)
         DTI_TRY(pass(&a, dst, through, user));
     a.call.pattern = DTI_PATTERN_BROADCAST;
     a.call.op = 0;

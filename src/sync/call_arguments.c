@@ -1,6 +1,7 @@
 /* src/sync/call_arguments.c - checks the arguments of collectives. */
 #include "sync/call_arguments.h"
 #include "base/numbers/checksum.h"
+#include "sync/grouping/grouping.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/meeting/sync_state.h"
 #include "sync/overlap.h"
@@ -39,6 +40,8 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
             a->options.bytes_per_pack = known.bytes_per_pack;
         if (known.implementation != DITTO_IMPLEMENTATION_DEFAULT)
             a->options.implementation = known.implementation;
+        if (known.group != NULL)
+            DTI_TRY(dti_group_member(a->replica, known.group, a->call.name, &a->replica));
         DTI_TRY(check_label(known.label));
         a->call.label = known.label;
         a->call.hash = hash_label(a->call.hash, known.label);
@@ -50,7 +53,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
 
 ditto_status dti_check_outside_function(const struct dti_replica *r, const char *name)
 {
-    const char *calling = r->sync->state[r->index].calling;
+    const char *calling = dti_reported_state(r)->calling;
     if (calling == NULL)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_CONTEXT,
@@ -129,10 +132,10 @@ static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_
     uint32_t n = a->replica->all_replicas;
     a->call.count = count;
     a->call.counts = counts;
-    *out = (struct parts){ .own = counts != NULL ? counts[a->replica->id] : count };
+    *out = (struct parts){ .own = counts != NULL ? counts[a->replica->rank] : count };
     for (uint32_t i = 0; i < n; i++) {
         size_t part = counts != NULL ? counts[i] : count;
-        out->before += i < a->replica->id ? part : 0;
+        out->before += i < a->replica->rank ? part : 0;
         if (__builtin_add_overflow(out->whole, part, &out->whole))
             return DTI_FAIL(DITTO_ERR_RANGE,
                             "the parts of %u replicas have more elements than a size_t can count", n);

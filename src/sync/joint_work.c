@@ -78,7 +78,7 @@ ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_
     DTI_TRY(dti_check_outside_function(self, request->name));
     if (!request->each_host)
         DTI_TRY(dti_team_check_one_host(self->team, request->name));
-    const char **calling = &self->sync->state[self->index].calling;
+    const char **calling = &dti_reported_state(self)->calling;
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);
     *calling = request->calls ? request->name : NULL;

@@ -88,6 +88,9 @@ struct dti_matched_call {
     bool each_host;
 };
 
+/* Writes a line for each grouping of the strategy. Cross-replica context. */
+void dti_sync_describe_groupings(const struct dti_team *team, struct dti_text *text);
+
 /* Describes the last collective of each replica. Any thread; the text is valid until the next call. */
 const char *dti_sync_diagnose(const struct dti_team *team);
 

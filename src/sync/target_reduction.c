@@ -32,7 +32,7 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
     struct dti_call call = call_of(targeted);
     struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     DTI_TRY(dti_check_outside_function(self, targeted->name));
-    const char **calling = &self->sync->state[self->index].calling;
+    const char **calling = &dti_reported_state(self)->calling;
     *calling = targeted->target->calls ? targeted->name : NULL;
     ditto_status status = dti_collective(self, &call, targeted->target, &deadline);
     *calling = NULL;

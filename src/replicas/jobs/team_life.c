@@ -200,8 +200,10 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->run = r->seen = DTI_GO_NONE;
         r->depth = 0;
         r->index = i;
-        r->id = team->first + i;
+        r->place = i;
+        r->rank = r->id = team->first + i;
         r->team = team;
+        r->of_team = r;
         r->num_replicas = team->n;
         r->all_replicas = team->all;
         r->stop = &team->stop;

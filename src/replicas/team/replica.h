@@ -21,12 +21,18 @@ struct dti_replica {
     /* The positive status that its function returned, or DITTO_OK. Plain, because `done` publishes it. */
     ditto_status outcome;
 
-    /* The members from here on are constant while the team runs, unless their comment says otherwise. */
+    /* The members from here on are constant while the team runs, unless their comment says otherwise.
+     *
+     * A replica of a group (src/sync/grouping) is a copy of the team's replica, which has the same thread. It
+     * counts the replicas of its group only, in the order of their ranks. */
     alignas(DTI_CACHE_LINE_PAIR) uint32_t index; /* among the replicas of this host, from 0 */
-    uint32_t id;                                 /* among those of all hosts, which the user sees */
+    uint32_t rank;                               /* among those of all hosts, from 0 */
+    uint32_t id;                                 /* of the team's replica, which the user sees */
+    uint32_t place;                              /* the index of the team's replica */
     uint32_t num_replicas;                       /* of this host */
     uint32_t all_replicas;                       /* of all hosts */
     struct dti_team *team;
+    struct dti_replica *of_team; /* itself, if it is no copy */
     struct dti_arena *arena;
     ditto_pu pu;  /* the leader's */
     uint32_t pus; /* the number of PUs in the replica's set */
@@ -88,7 +94,7 @@ struct dti_replica {
     struct dti_mask mask;
 };
 
-/* Returns another replica of the same team. The replicas of a team are in one array. */
+/* Returns another replica of the same team, or of the same group. They are in one array. */
 static inline const struct dti_replica *dti_replica_peer(const struct dti_replica *replica, uint32_t index)
 {
     return replica - replica->index + index;

@@ -196,5 +196,6 @@ bool dti_team_all_returned(const struct dti_team *team)
 
 bool dti_replica_returned(const struct dti_replica *r)
 {
-    return atomic_load_explicit(&r->done, memory_order_acquire) == dti_team_run_number(r->team); /* D1 */
+    /* D1 */
+    return atomic_load_explicit(&r->of_team->done, memory_order_acquire) == dti_team_run_number(r->team);
 }

@@ -46,7 +46,7 @@ static DTI_GUARDED ditto_status call_function(const struct dti_block_row *r, siz
                                               void *out)
 {
     DTI_GUARD("a function that computes elements (ditto_block_sum_with)");
-    const char **calling = &r->self->sync->state[r->self->index].calling;
+    const char **calling = &dti_reported_state(r->self)->calling;
     *calling = "ditto_block_sum_with";
     ditto_status status = r->function(out, first, count, r->user);
     *calling = NULL;
@@ -79,7 +79,7 @@ static void sum_block(struct dti_block_row *r, size_t block, void *sum)
         while (r->start[i + 1] <= first)
             i++;
         size_t upto = r->start[i + 1] < end ? r->start[i + 1] : end;
-        if (i == r->self->id && r->compute != NULL)
+        if (i == r->self->rank && r->compute != NULL)
             r->status = r->compute(r, first - r->start[i], upto - first, out);
         else
             memcpy(out, r->data[i] + (first - r->start[i]) * bytes, (upto - first) * bytes);
@@ -148,7 +148,7 @@ uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica,
 ditto_status dti_block_row_sum_own(struct dti_block_row *r)
 {
     struct dti_span part[DTI_BLOCK_PARTS];
-    r->parts = dti_block_row_subtrees(r, r->self->id, part);
+    r->parts = dti_block_row_subtrees(r, r->self->rank, part);
     for (uint32_t p = 0; p < r->parts && r->status == DITTO_OK; p++)
         sum_span(r, part[p], find_block_sum, r, r->part + p * r->reduction.accumulator_bytes);
     return r->status;

@@ -114,7 +114,7 @@ struct dti_prepared_call dti_prepare_call(const struct dti_sync *sync, const dit
                                           const struct dti_call *call, const struct dti_target *target)
 {
     struct dti_prepared_call prepared = { .call = call,
-                                          .size = dti_call_size_of(call, dti_team_all_replicas(sync->team)) };
+                                          .size = dti_call_size_of(call, (uint32_t)sync->tree.n) };
     if (target != NULL)
         prepared.size.all = written_bytes(call, target);
     prepared.choice = dti_choose_algorithm(sync, tuning, call, &prepared.size);

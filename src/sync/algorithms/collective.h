@@ -19,7 +19,7 @@ static inline void dti_call_begins(struct dti_replica *self, const struct dti_ca
 
 static inline void dti_call_ends(struct dti_replica *self, const struct dti_call *call)
 {
-    dti_finish_call(&self->sync->state[self->index]);
+    dti_finish_call(dti_reported_state(self));
     if (__builtin_expect(self->tracer != NULL, 0))
         dti_trace_end(self, dti_call_size_of(call, self->num_replicas).own);
     DTI_PROBE2(collective_end, self->id, call->name);

@@ -138,7 +138,7 @@ static void announce(const struct exchange_range *range, enum announced what, ui
     /* release: Q0 or R0. It publishes the partials or the results. */
     atomic_store_explicit(word_of(range, range->group, what), (uint64_t)range->flow->seq << 32 | (block + 1),
                           memory_order_release);
-    dti_wait_queue_signal(range->flow->self->wait_queue, range->flow->self->index);
+    dti_wait_queue_signal(range->flow->self->wait_queue, range->flow->self->place);
 }
 
 struct word_wait {
@@ -172,12 +172,15 @@ static ditto_status await_counterparts(const struct exchange_range *range, enum 
         uint32_t peer = dti_groups_owner(range->groups, group, range->index);
         struct word_wait w = { team, word_of(range, group, what),
                                (uint64_t)range->flow->seq << 32 | (block + 1) };
-        if (!dti_wait(self->wait_queue, self->index, peer, &self->wait_policy, &deadline, word_ready, &w)) {
+        if (!dti_wait(self->wait_queue, self->place, dti_replica_peer(self, peer)->place, &self->wait_policy,
+                      &deadline, word_ready, &w)) {
             char description[DTI_CALL_TEXT_BYTES], awaited[DTI_MISSING_TEXT_BYTES];
             struct dti_text mine = { description, sizeof description, 0 },
                             its = { awaited, sizeof awaited, 0 };
             dti_call_describe(range->flow->call,
-                              atomic_load_explicit(&range->flow->me->number, memory_order_relaxed), &mine);
+                              atomic_load_explicit(&dti_reported_state(self)->number, memory_order_relaxed),
+                              &mine);
+            dti_text_add(&mine, "%s", range->flow->sync->group_text);
             dti_describe_replica(range->flow->sync, peer, &its);
             return dti_fail_late(self, &deadline, description, awaited);
         }

@@ -102,6 +102,7 @@ static ditto_status fail_part(struct dti_replica *self, const ditto_exchange_par
                               const struct entry *found)
 {
     char theirs[100] = "has no such part";
+    uint32_t partner = dti_id_of_rank(self, part->replica);
     if (found != NULL)
         snprintf(theirs, sizeof theirs, "gives %zu x %s", (size_t)found->count,
                  ditto_dtype_name((ditto_dtype)found->dtype));
@@ -109,8 +110,7 @@ static ditto_status fail_part(struct dti_replica *self, const ditto_exchange_par
         DITTO_ERR_DIVERGED,
         "replica %u expects %zu x %s of replica %u in ditto_exchange (tag %u), but replica %u %s: a part "
         "of one replica belongs to a part of the other, with the same tag, count and dtype",
-        self->id, part->dst_count, ditto_dtype_name(part->dtype), part->replica, part->tag, part->replica,
-        theirs);
+        self->id, part->dst_count, ditto_dtype_name(part->dtype), partner, part->tag, partner, theirs);
     dti_replica_stop(self);
     return DITTO_ERR_DIVERGED;
 }
@@ -139,7 +139,7 @@ static ditto_status take_from_mailboxes(struct dti_replica *self, const struct d
         uint64_t k = 0, parts = head_of(self, part->replica, seq)->parts;
         /* The limits hold unless the payload is that of another call with the same digest. */
         parts = parts < MOST_ENTRIES ? parts : MOST_ENTRIES;
-        while (k < parts && (entry[k].replica != self->id || entry[k].tag != part->tag))
+        while (k < parts && (entry[k].replica != self->rank || entry[k].tag != part->tag))
             k++;
         bool found = k < parts && entry[k].offset <= DTI_PAYLOAD_BYTES &&
                      dst_bytes(part) <= DTI_PAYLOAD_BYTES - entry[k].offset;
@@ -154,7 +154,7 @@ ditto_status dti_exchange_take(struct dti_replica *self, const ditto_exchange_pa
                                const struct dti_exchange_list *theirs)
 {
     size_t k = 0;
-    while (k < theirs->parts && (theirs->part[k].replica != self->id || theirs->part[k].tag != part->tag))
+    while (k < theirs->parts && (theirs->part[k].replica != self->rank || theirs->part[k].tag != part->tag))
         k++;
     if (k == theirs->parts)
         return take(self, part, NULL, NULL);

@@ -40,8 +40,9 @@ static ditto_status check_index(const struct slices_reduction *g, uint32_t repli
     size_t limit = g->own_slices->out == NULL ? g->own_slices->dense_rows : SIZE_MAX;
     if (index >= 0 && (size_t)index < limit)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; rows are 0 to %lld", replica,
-                    k, (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
+    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; rows are 0 to %lld",
+                    dti_id_of_rank(g->self, replica), k, (long long)index,
+                    (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
 static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)
@@ -49,8 +50,8 @@ static ditto_status check_capacities(const struct slices_reduction *g, size_t ne
     for (uint32_t r = 0; r < g->n && g->own_slices->out != NULL; r++)
         if (g->of[r]->capacity < needed)
             return DTI_FAIL(DITTO_ERR_RANGE,
-                            "the output of replica %u has capacity for %zu rows, but the result has %zu", r,
-                            g->of[r]->capacity, needed);
+                            "the output of replica %u has capacity for %zu rows, but the result has %zu",
+                            dti_id_of_rank(g->self, r), g->of[r]->capacity, needed);
     return DITTO_OK;
 }
 

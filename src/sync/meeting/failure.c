@@ -50,6 +50,7 @@ static void describe_last_call(const struct dti_replica_state *state, const char
  * belongs to an earlier run. */
 static bool is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 {
+    sync = sync->whole;
     uint64_t own_run = atomic_load_explicit(&sync->state[replica].run, memory_order_relaxed);
     uint32_t i = 0;
     while (i < sync->num_replicas &&
@@ -60,16 +61,17 @@ static bool is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 
 void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
-    const struct dti_replica_state *state = &sync->state[replica];
+    const struct dti_replica *r = &sync->replica[replica];
+    const struct dti_replica_state *state = &sync->whole->state[r->place];
     /* All loads are relaxed, because the values may change meanwhile. The name may be that of the call before
      * the one that has the number and the label. */
     const char *name = atomic_load_explicit(&state->name, memory_order_relaxed);
     uint32_t number = atomic_load_explicit(&state->number, memory_order_relaxed);
-    bool returned = dti_replica_returned(dti_team_replica(sync->team, replica));
+    bool returned = dti_replica_returned(r);
     bool is_inside = !returned && atomic_load_explicit(&state->finished, memory_order_relaxed) != number;
     if (returned)
         dti_text_add(text, "returned from its function; ");
-    if (name != NULL && is_in_last_run(sync, replica)) {
+    if (name != NULL && is_in_last_run(sync, r->place)) {
         dti_text_add(text, is_inside ? "in " : "last in ");
         describe_last_call(state, name, number, text);
     } else {
@@ -79,7 +81,7 @@ void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dt
 
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
-    dti_text_add(text, "replica %u (", dti_team_replica(sync->team, replica)->id);
+    dti_text_add(text, "replica %u (", sync->replica[replica].id);
     dti_describe_place(sync, replica, text);
     dti_text_add(text, ")");
 }
@@ -88,15 +90,16 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
                               struct dti_text *text)
 {
     /* Each replica is checked once, because it may come meanwhile. */
-    bool missing[DITTO_MAX_REPLICAS];
+    bool missing[DITTO_MAX_REPLICAS], of_team[DITTO_MAX_REPLICAS] = { false };
     uint32_t n = sync->num_replicas, count = 0, described = 0;
     for (uint32_t i = 0; i < n; i++) {
         missing[i] = is_missing(sync, i, number);
+        of_team[sync->replica[i].place] = missing[i];
         count += missing[i];
     }
     if (count > MOST_DESCRIBED) {
         dti_text_add(text, "replicas ");
-        dti_text_add_set(text, missing, n, dti_team_first_replica(sync->team));
+        dti_text_add_set(text, of_team, sync->whole->num_replicas, dti_team_first_replica(sync->team));
         dti_text_add(text, ", the first of them ");
     }
     for (uint32_t i = 0; i < n && described < MOST_DESCRIBED; i++)

@@ -16,10 +16,8 @@
 void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
 /* The same as "replica 3 (in ditto_barrier #7)". */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
-/* Describes the replicas for which is_missing(sync, replica, number) returns true. `number` is that of the
- * meeting or of the started operation. Up to three are described one by one. If there are more, their numbers
+/* Describes the replicas for which is_missing(sync, replica, number) returns true. Up to three are described one by one. If there are more, their numbers
  * are listed and the first three are described. Returns how many there are. */
-typedef bool dti_is_missing(const struct dti_sync *sync, uint32_t replica, uint64_t number);
 uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t number,
                               struct dti_text *text);
 

@@ -5,6 +5,7 @@
 #include "replicas/team/stopping.h"
 #include "replicas/team/turn.h"
 #include "sync/meeting/access.h"
+#include "sync/meeting/circle.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/pending_ring.h"
 
@@ -16,8 +17,10 @@
 static void describe_call(char *description, const struct dti_sync *sync, uint32_t replica, uint32_t seq)
 {
     struct dti_text text = { description, DTI_CALL_TEXT_BYTES, 0 };
+    const struct dti_replica_state *reported = &sync->whole->state[sync->replica[replica].place];
     dti_call_describe(dti_call_of(sync, replica, seq),
-                      atomic_load_explicit(&sync->state[replica].number, memory_order_relaxed), &text);
+                      atomic_load_explicit(&reported->number, memory_order_relaxed), &text);
+    dti_text_add(&text, "%s", sync->group_text);
 }
 
 static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
@@ -32,7 +35,7 @@ static bool has_not_arrived(const struct dti_sync *sync, uint32_t replica, uint6
 }
 static bool will_not_arrive(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
 {
-    return has_not_arrived(sync, replica, seq) && dti_replica_returned(dti_team_replica(sync->team, replica));
+    return has_not_arrived(sync, replica, seq) && dti_replica_returned(&sync->replica[replica]);
 }
 
 /* -- the errors of a meeting -- */
@@ -163,14 +166,15 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
         /* M0 */
         atomic_store_explicit(&dti_mailbox_of(sync, self->index, seq, round)->word, word,
                               memory_order_release);
-        dti_wait_queue_signal(self->wait_queue, self->index);
+        dti_wait_queue_signal(self->wait_queue, self->place);
         /* Waits for the representatives of the sibling blocks. Starts after the replica's own block, so that
          * the watching replicas spread over the cache lines. */
         for (uint32_t k = 1; k < view->count; k++) {
             uint32_t block = view->own + k < view->count ? view->own + k : view->own + k - view->count;
             uint32_t peer = dti_round_representative(view, block);
             struct round_wait w = { self, peer, seq, round, word };
-            if (!dti_wait(self->wait_queue, self->index, peer, &self->wait_policy, deadline, round_ready, &w))
+            if (!dti_await(self, dti_replica_peer(self, peer)->place, deadline, round_ready, &w,
+                           has_not_arrived, seq))
                 return fail_late(self, seq, deadline);
             /* The word is read again, because the peer may have come, finished the meeting and returned
              * between two checks. */
@@ -204,6 +208,15 @@ static bool released(const struct dti_sync *sync, uint64_t seq)
 {
     return atomic_load_explicit(&sync->release, memory_order_acquire) == seq; /* C3 */
 }
+/* A replica has returned from the run. Returns true if the meeting needs it. Replicas that are not in the
+ * group do not matter. */
+static bool will_be_incomplete(const struct dti_sync *sync, uint64_t seq)
+{
+    uint32_t i = 0;
+    while (sync != sync->whole && i < sync->num_replicas && !will_not_arrive(sync, i, (uint32_t)seq))
+        i++;
+    return i < sync->num_replicas;
+}
 static bool counter_ready(void *argument)
 {
     const struct counter_wait *w = argument;
@@ -211,7 +224,8 @@ static bool counter_ready(void *argument)
     dti_pending_help(w->self);
     /* dti_team_any_returned is an acquire. A replica that has returned after this meeting has seen its
      * release. This replica then sees the release too, in meet_by_counter. */
-    return released(w->self->sync, w->seq) || dti_stopped(w->self->stop) || dti_team_any_returned(team);
+    return released(w->self->sync, w->seq) || dti_stopped(w->self->stop) ||
+           (dti_team_any_returned(team) && will_be_incomplete(w->self->sync, w->seq));
 }
 
 static ditto_status release_by_counter(struct dti_replica *self, const struct dti_arrival *arrival,
@@ -227,7 +241,7 @@ static ditto_status release_by_counter(struct dti_replica *self, const struct dt
     /* relaxed: no replica touches arrived again before C3, and C3 comes after this store (I3) */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, number, memory_order_release); /* C2 */
-    dti_wait_queue_signal(self->wait_queue, DTI_AWAITS_MEETING(self->num_replicas));
+    dti_wait_queue_signal(self->wait_queue, DTI_AWAITS_MEETING(sync->whole->num_replicas));
     return DITTO_OK;
 }
 
@@ -244,13 +258,13 @@ static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_a
     atomic_store_explicit(&dti_mailbox_of(sync, self->index, seq, 0)->word, word, memory_order_release);
     /* A replica that waits for this one in a started operation or in a meeting in rounds sees that the calls
      * have diverged. */
-    dti_wait_queue_signal(self->wait_queue, self->index);
+    dti_wait_queue_signal(self->wait_queue, self->place);
     sync->state[self->index].workspace.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == self->num_replicas - 1)
         return release_by_counter(self, arrival, number);
-    if (!dti_wait(self->wait_queue, self->index, DTI_AWAITS_MEETING(self->num_replicas), &self->wait_policy,
-                  deadline, counter_ready, &w))
+    if (!dti_await(self, DTI_AWAITS_MEETING(sync->whole->num_replicas), deadline, counter_ready, &w,
+                   has_not_arrived, seq))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
         return DITTO_OK;
@@ -316,7 +330,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     if (number % REFRESH_EVERY == 0)
         refresh_words(self, number);
     if (!arrival->goes_on)
-        dti_number_call(me, arrival->call);
+        dti_number_call(dti_reported_state(self), arrival->call);
     uint32_t digest = announce(&me->announcement[number & 1].call, arrival->call);
     /* The number of operations that were started before must agree too. */
     uint64_t word = (uint64_t)number << 32 | (digest ^ (uint32_t)me->started * 0x9e3779b1u);

@@ -8,6 +8,9 @@
 #include "sync/plans/groups.h"
 #include "sync/plans/tuning.h"
 
+/* The room for the words about a group in messages. */
+#define DTI_GROUP_TEXT_BYTES 96
+
 /* Payload bytes that fit into the cache line of the word. */
 #define DTI_INLINE_PAYLOAD_BYTES 56
 
@@ -121,6 +124,20 @@ struct dti_checked_exchanges {
     uint32_t next; /* to be replaced */
 };
 
+/* Returns true if the wait with this number, of a meeting or of a started operation, lasts until `replica`
+ * comes, which has not happened. */
+typedef bool dti_is_missing(const struct dti_sync *sync, uint32_t replica, uint64_t number);
+
+/* What a replica waits for, while it waits for other replicas of `sync`. Peers read it (circle.h). */
+struct dti_standstill {
+    /* Odd while the replica waits. The other members belong to the wait with this version. */
+    _Atomic uint64_t version;
+
+    _Atomic(const struct dti_sync *) sync;
+    _Atomic(dti_is_missing *) is_missing;
+    _Atomic uint64_t number;
+};
+
 /* The state of one replica. */
 struct dti_replica_state {
     /* The number of the last meeting that the replica entered. Mailboxes hold the lower half of it. This
@@ -133,12 +150,17 @@ struct dti_replica_state {
     struct dti_checked_exchanges checked_exchanges;
 
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
-     * function may start no other collective. */
+     * function may start no other collective. Like the members below that messages show, it is used in the
+     * state of the whole team only (dti_reported_state). */
     const char *calling;
 
     uint64_t started;        /* operations that the replica has started (pending.h) */
     uint64_t consumed;       /* those of them that are consumed */
     uint64_t started_before; /* `started` when the function of this run began */
+
+    /* In the state of the whole team, the first of the replica's copies in groups (replica.h) that have
+     * started operations in this run. In the state of a group, the next one. */
+    struct dti_replica *next_started;
 
     /* The number of steps that the function of this run has started in parts and not finished. */
     uint32_t open_steps;
@@ -159,6 +181,9 @@ struct dti_replica_state {
     /* The last collective that has a label, or 0, and that label. */
     _Atomic uint64_t labelled;
     _Atomic uint64_t label[DTI_LABEL_BYTES / sizeof(uint64_t)];
+
+    /* Where the replica waits, if that takes long and the strategy has groups. */
+    struct dti_standstill standstill;
 
     /* 1 while the replica may use other replicas' buffers (access.h). */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t accessing;
@@ -197,6 +222,7 @@ static inline void dti_number_run(struct dti_replica_state *me, uint64_t run)
 {
     atomic_store_explicit(&me->run, run, memory_order_relaxed);
     me->started_before = me->started;
+    me->next_started = NULL;
     me->open_steps = 0;
     if (atomic_load_explicit(&me->number, memory_order_relaxed) == 0)
         return;
@@ -232,10 +258,32 @@ static inline void dti_reopen_call(struct dti_replica_state *me)
                           memory_order_relaxed);
 }
 
+/* The groupings of a strategy (grouping.h). They change between runs only. */
+struct dti_groupings {
+    struct ditto_grouping **of_slot; /* [slots] NULL where one was destroyed */
+    uint32_t slots;
+    uint32_t count;
+};
+
+/* The state of the collectives of a team, or of a group of its replicas (src/sync/grouping). */
 struct dti_sync {
     struct dti_team *team;
+
+    /* [num_replicas] The replicas of the team, or their copies in the group (replica.h). */
+    struct dti_replica *replica;
+
+    /* The state of all replicas of the team in the same run. It is this one, unless this is that of a
+     * group. */
+    struct dti_sync *whole;
+
     uint32_t num_replicas;
     bool oversubscribed; /* replicas must share PUs */
+
+    /* Of the strategy. All states of a team have the same. */
+    struct dti_groupings *groupings;
+
+    /* For messages: " in group 1 of \"rows\"", or "" if this is the state of a team. */
+    char group_text[DTI_GROUP_TEXT_BYTES];
 
     /* The states of the surrounding run and of a run inside this one, or NULL. Each level of runs has its own
      * state, so a run disturbs no other. */
@@ -287,6 +335,19 @@ struct dti_sync {
 static inline struct dti_replica_state *dti_replica_state_of(const struct dti_replica *self)
 {
     return &self->sync->state[self->index];
+}
+
+/* Returns the state that has what messages say about a replica, whose collectives are counted over all its
+ * groups. */
+static inline struct dti_replica_state *dti_reported_state(const struct dti_replica *self)
+{
+    return &self->sync->whole->state[self->place];
+}
+
+/* Returns the id of the replica that has a rank, for messages. */
+static inline uint32_t dti_id_of_rank(const struct dti_replica *self, uint32_t rank)
+{
+    return self->sync == self->sync->whole ? rank : dti_replica_peer(self, rank)->id;
 }
 
 static inline size_t dti_diagnosis_bytes(uint32_t replicas)

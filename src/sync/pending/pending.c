@@ -142,7 +142,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         work_on_share(&flow, (self->index + k) % n, pieces);
     dti_access_end(self);
     bool done = all_pieces_done(&flow, pieces);
-    dti_wait_queue_signal(self->wait_queue, self->index); /* a peer may wait for the last piece */
+    dti_wait_queue_signal(self->wait_queue, self->place); /* a peer may wait for the last piece */
     return done;
 }
 
@@ -171,17 +171,45 @@ static bool is_ready(struct dti_replica *self, uint64_t number)
     return true;
 }
 
-void dti_pending_advance(struct dti_replica *self)
+static void advance(struct dti_replica *self)
 {
     struct dti_replica_state *me = dti_replica_state_of(self);
-    if (dti_stopped(self->stop))
+    if (me->consumed == me->started)
         return;
     struct dti_fenv saved = dti_fenv_enter();
     while (me->consumed != me->started && is_ready(self, me->consumed + 1) &&
            work_on(self, me->consumed + 1)) {
         me->consumed++;
         atomic_store_explicit(&me->pending->consumed, me->consumed, memory_order_release); /* U0 */
-        dti_wait_queue_signal(self->wait_queue, self->index);
+        dti_wait_queue_signal(self->wait_queue, self->place);
     }
     dti_fenv_leave(saved);
+}
+
+void dti_pending_keep_started(struct dti_replica *self)
+{
+    struct dti_replica_state *all = dti_reported_state(self);
+    const struct dti_replica *r = all->next_started;
+    while (r != NULL && r != self)
+        r = dti_replica_state_of(r)->next_started;
+    if (r == self)
+        return;
+    dti_replica_state_of(self)->next_started = all->next_started;
+    all->next_started = self;
+}
+
+void dti_pending_advance(struct dti_replica *self)
+{
+    struct dti_replica_state *state = dti_reported_state(self);
+    if (dti_stopped(self->stop))
+        return;
+    advance(self->of_team);
+    for (struct dti_replica *r; (r = state->next_started) != NULL;) {
+        struct dti_replica_state *of_group = dti_replica_state_of(r);
+        advance(r);
+        if (of_group->pending->num_open != 0)
+            state = of_group;
+        else
+            state->next_started = of_group->next_started;
+    }
 }

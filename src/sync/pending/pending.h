@@ -69,9 +69,13 @@ ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct 
  * hosts begins with it. Each operation has the time of the deadline for itself, and so has what follows: the
  * deadline begins anew. Fails as dti_pending_wait does. */
 ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadline *deadline);
-/* Returns the number of operations that the replica has started and not waited for. *number is that of the
- * oldest one, and is set only if there is one. */
-uint32_t dti_pending_open(const struct dti_replica *self, uint64_t *number);
+/* Called by a copy of a replica in a group when it has started an operation, on which the replica must work
+ * while it waits elsewhere. */
+void dti_pending_keep_started(struct dti_replica *self);
+/* Returns the number of operations that a replica of the team has started and not waited for, in all its
+ * groups. *name, which may be NULL, gets the name of one, the oldest in its group, and *wait that of the
+ * function that waits for it. Both are set only if there is one. */
+uint32_t dti_pending_open(const struct dti_replica *self, char name[DTI_CALL_TEXT_BYTES], const char **wait);
 /* Writes for example 'ditto_all_reduce_start "loss" #3', for an operation that has not been waited for. */
 void dti_pending_name(const struct dti_replica *self, uint64_t number, char name[DTI_CALL_TEXT_BYTES]);
 
@@ -86,8 +90,9 @@ static inline const char *dti_pending_wait_function(const struct dti_replica *se
  * started the operation for which this replica waits, it never will, because it waits for this replica in
  * that meeting. */
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other);
-/* Called when none of the open operations will be waited for. Stops the run with the error record of the
- * thread, waits until no replica accesses the buffers of this replica, and returns `status`. */
+/* Called when none of the open operations of a replica of the team will be waited for. Stops the run with the
+ * error record of the thread, waits until no replica accesses the buffers of this replica, and returns
+ * `status`. */
 ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status);
 
 /* -- While all replicas are parked -- */

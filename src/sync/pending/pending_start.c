@@ -6,6 +6,7 @@
 #include "sync/algorithms/choose_algorithm.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
+#include "sync/meeting/circle.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
 
@@ -93,8 +94,7 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
     struct ring_space_wait w = { self, number, self->num_replicas };
     struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
     ring->deadline = deadline;
-    bool ended = dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, deadline,
-                          ring_space_ready, &w);
+    bool ended = dti_await(self, DTI_EVERYONE, deadline, ring_space_ready, &w, dti_has_not_started, number);
     ring->deadline = NULL;
     if (ring_entry_is_free(self, number))
         return DITTO_OK;
@@ -136,7 +136,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     }
     if (number > DITTO_MAX_PENDING)
         DTI_TRY(await_ring_space(self, before, deadline));
-    dti_number_call(me, call);
+    dti_number_call(dti_reported_state(self), call);
     /* Each element goes through a target once, and not once on each replica. */
     bool small = target == NULL && sync->hosts == NULL && is_small(sync, &size);
     /* An equal call is not written again, so the cache line stays with the peers. */
@@ -159,8 +159,10 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     /* P0 */
     atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->call.digest,
                           memory_order_release);
-    dti_wait_queue_signal(self->wait_queue, self->index);
+    dti_wait_queue_signal(self->wait_queue, self->place);
     me->started = number;
+    if (sync != sync->whole)
+        dti_pending_keep_started(self);
     if (sync->hosts != NULL)
         dti_started_announced(self, number);
     /* Prefetches the word, and the payload, of the next operation's entry. Peers have had the cache lines
@@ -170,7 +172,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         dti_fetch_to_write(dti_pending_payload(sync, self->index, number + 1, size.own), size.own);
     me->pending->open[number % DITTO_MAX_PENDING] = number;
     me->pending->num_open++;
-    dti_finish_call(me);
+    dti_finish_call(dti_reported_state(self));
     *out = number;
     return DITTO_OK;
 }

@@ -5,6 +5,7 @@
 #include "replicas/team/turn.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
+#include "sync/meeting/circle.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
 
@@ -18,6 +19,7 @@ static void describe(const struct dti_replica *self, uint32_t replica, uint64_t 
     struct dti_text text = { description, DTI_CALL_TEXT_BYTES, 0 };
     dti_call_describe(&dti_pending_operation_of(self->sync, replica, number)->call,
                       dti_number_in_run(self, number), &text);
+    dti_text_add(&text, "%s", self->sync->group_text);
 }
 
 void dti_pending_name(const struct dti_replica *self, uint64_t number, char name[DTI_CALL_TEXT_BYTES])
@@ -25,7 +27,8 @@ void dti_pending_name(const struct dti_replica *self, uint64_t number, char name
     const struct dti_call *call = &dti_pending_operation_of(self->sync, self->index, number)->call;
     struct dti_text text = { name, DTI_CALL_TEXT_BYTES, 0 };
     dti_text_add_name(&text, call->name, call->label);
-    dti_text_add(&text, " #%llu", (unsigned long long)dti_number_in_run(self, number));
+    dti_text_add(&text, " #%llu%s", (unsigned long long)dti_number_in_run(self, number),
+                 self->sync->group_text);
 }
 
 /* Returns the first replica that has not started operation `number`, or that has started another operation
@@ -62,7 +65,7 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
     struct dti_text text = { theirs, sizeof theirs, 0 };
     if (other == self->num_replicas)
         return DITTO_OK;
-    bool returned = dti_replica_returned(dti_team_replica(self->team, other)),
+    bool returned = dti_replica_returned(dti_replica_peer(self, other)),
          ahead = dti_is_ahead_in_meeting(self, other);
     /* dti_has_started is called again, because the replica may have started the operation and continued
      * between the checks. */
@@ -77,7 +80,7 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
         DTI_FAIL(DITTO_ERR_DIVERGED,
                  "replica %u started %s, but replica %u started %s: every replica must make the same "
                  "calls",
-                 self->id, mine, other, theirs);
+                 self->id, mine, dti_replica_peer(self, other)->id, theirs);
         dti_replica_stop(self);
         return dti_team_stop_status(self->team);
     }
@@ -134,7 +137,7 @@ static bool driver_ends_wait(struct dti_replica *self, uint64_t number, const st
         return false;
     struct consumed_wait w = { self, number, DITTO_OK };
     struct dti_deadline none = { .timeout_ms = DITTO_FOREVER };
-    dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, &none, consumed_ready, &w);
+    dti_wait(self->wait_queue, self->place, DTI_EVERYONE, &self->wait_policy, &none, consumed_ready, &w);
     return true;
 }
 
@@ -148,8 +151,8 @@ static ditto_status consume(struct dti_replica *self, uint64_t number, struct dt
         return dti_fail_forked();
     me->pending->deadline = deadline;
     do
-        ended = deadline != NULL ? dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy,
-                                            deadline, consumed_ready, &w)
+        ended = deadline != NULL ? dti_await(self, DTI_EVERYONE, deadline, consumed_ready, &w,
+                                             dti_has_not_started, me->consumed + 1)
                                  : consumed_ready(&w);
     while (!ended && deadline != NULL && driver_ends_wait(self, me->consumed + 1, deadline));
     me->pending->deadline = NULL;
@@ -191,25 +194,40 @@ ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct 
     return status;
 }
 
-uint32_t dti_pending_open(const struct dti_replica *self, uint64_t *number)
+/* Returns the number of the oldest open operation, or 0 if there is none. */
+static uint64_t oldest_open(const struct dti_replica *self)
 {
     const struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
-    bool found = false;
+    uint64_t oldest = 0;
     for (uint32_t i = 0; ring->num_open != 0 && i < DITTO_MAX_PENDING; i++)
-        if (ring->open[i] != 0 && (!found || ring->open[i] < *number)) {
-            *number = ring->open[i];
-            found = true;
+        if (ring->open[i] != 0 && (oldest == 0 || ring->open[i] < oldest))
+            oldest = ring->open[i];
+    return oldest;
+}
+
+uint32_t dti_pending_open(const struct dti_replica *self, char name[DTI_CALL_TEXT_BYTES], const char **wait)
+{
+    uint32_t open = 0;
+    for (const struct dti_replica *r = self; r != NULL; r = dti_replica_state_of(r)->next_started) {
+        uint64_t number = oldest_open(r);
+        if (number != 0 && open == 0) {
+            dti_pending_name(r, number, name);
+            *wait = dti_pending_wait_function(r, number);
         }
-    return ring->num_open;
+        open += dti_replica_state_of(r)->pending->num_open;
+    }
+    return open;
 }
 
 ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status)
 {
-    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
     dti_replica_stop(self);
-    status = dti_leave_collective(self, status);
-    for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
-        ring->open[i] = 0;
-    ring->num_open = 0;
+    for (struct dti_replica *r = self; r != NULL; r = dti_replica_state_of(r)->next_started) {
+        struct dti_pending_ring *ring = dti_replica_state_of(r)->pending;
+        status = dti_leave_collective(r, status);
+        for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
+            ring->open[i] = 0;
+        ring->num_open = 0;
+    }
     return status;
 }

@@ -17,6 +17,7 @@ static ditto_optimizer *optimizer;
 static ditto_dataset *dataset;
 static ditto_iterator *iterator;
 static ditto_value *value;
+static ditto_grouping *grouping;
 
 /* -- every public function that can fail, called so that it fails at once -- */
 
@@ -26,6 +27,7 @@ static ditto_value *value;
     X(ditto_optimizer_destroy, (optimizer)) \
     X(ditto_iterator_destroy, (iterator))   \
     X(ditto_value_destroy, (value))         \
+    X(ditto_grouping_destroy, (grouping))   \
     X(ditto_set_default, (NULL))
 
 #define EVERYWHERE(X)                                                                          \
@@ -137,6 +139,9 @@ static ditto_value *value;
     X(ditto_pull_rows, (NULL, NULL, NULL, 0, NULL, NULL))                                      \
     X(ditto_optimizer_steps, (NULL, NULL, NULL))                                               \
     X(ditto_exchange, (NULL, NULL, 0, NULL))                                                   \
+    X(ditto_group_of, (NULL, NULL, NULL))                                                      \
+    X(ditto_strategy_split, (NULL, NULL, NULL, 0, NULL))                                       \
+    X(ditto_strategy_mesh, (NULL, NULL, 0, NULL))                                              \
     X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                            \
     X(ditto_dataset_from_range, (0, 0, 0, NULL))                                               \
     X(ditto_dataset_from_arrays, (NULL, 0, NULL))                                              \
@@ -276,7 +281,9 @@ static void an_error_on_a_replica_names_the_function_that_was_called(void **stat
     assert_ok(ditto_strategy_iterate(strategy, dataset, NULL, &iterator));
     assert_ok(ditto_strategy_value(strategy, &(ditto_tensor){ .data = &(double){ 1 }, .dtype = DITTO_F64 },
                                    &value));
+    assert_ok(ditto_strategy_split(strategy, (const uint32_t[]){ 0, 0, 0 }, NULL, 3, &grouping));
     run_all(strategy, call_all, &report, &report);
+    assert_ok(ditto_grouping_destroy(grouping));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_iterator_destroy(iterator));
     assert_ok(ditto_dataset_destroy(dataset));

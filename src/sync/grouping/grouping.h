@@ -1,0 +1,89 @@
+/* src/sync/grouping/grouping.h - groupings of the replicas of a strategy (ditto/group.h).
+ *
+ * A group has its own state of collectives: mailboxes, tree, plans, started operations. Each member has a copy
+ * of its struct dti_replica for it, which has the group's state, and counts the members as if they were a team.
+ * So the code of collectives does not know about groups. It runs on the member's own thread, which is in one
+ * collective at a time.
+ *
+ * Like a team, a group has one state for each level of runs inside runs. The state of a level is made when the
+ * grouping is made (level 0), or when the first run of that level begins. */
+#ifndef DTI_GROUPING_H
+#define DTI_GROUPING_H
+
+#include <ditto/group.h>
+
+#include "replicas/team/team.h"
+#include "sync/meeting/sync_state.h"
+
+/* A group that is not on this host, or a replica that is in none. */
+#define DTI_NO_GROUP UINT32_MAX
+
+/* The groups at one level. */
+struct dti_grouping_level {
+    struct dti_sync **sync; /* [groups] NULL if the group is on another host */
+
+    /* [members] The copies of replicas, group by group, in the order of ranks. */
+    struct dti_replica *member;
+};
+
+struct ditto_grouping {
+    struct dti_team *team;
+    struct dti_groupings *all;
+    uint32_t slot;
+    uint64_t number;            /* no two groupings of a process have the same */
+    char name[DTI_LABEL_BYTES]; /* of the axis; empty if it was split by colors */
+    uint32_t replicas;          /* of all hosts */
+    uint32_t groups;
+    uint32_t *color; /* [groups] */
+
+    /* [groups + 1] The members of group g are replica[start[g]] to replica[start[g + 1] - 1], by rank. */
+    uint32_t *start;
+    uint32_t *replica; /* ids */
+
+    /* [replicas] By id: where the replica is in `replica`, or DTI_NO_GROUP. */
+    uint32_t *position;
+    struct dti_grouping_level level[DTI_LEVELS];
+};
+
+/* How the replicas are divided. The arrays have an entry for each replica of all hosts. */
+struct dti_division {
+    const char *name;
+    const uint32_t *colors;
+    const uint32_t *keys; /* may be NULL */
+};
+
+/* -- Cross-replica context, no run is active, the caller is between dti_cross_enter and dti_cross_leave -- */
+
+/* Makes an empty list. Fails with NO_MEMORY. */
+ditto_status dti_groupings_make(struct dti_groupings **out);
+/* Frees the list and all groupings, but not what is in the arenas of replicas. NULL is ignored. */
+void dti_groupings_free(struct dti_groupings *all);
+
+/* Fails with INVALID, UNSUPPORTED or NO_MEMORY. */
+ditto_status dti_grouping_make(struct dti_team *team, const struct dti_division *division,
+                               ditto_grouping **out);
+void dti_grouping_destroy(ditto_grouping *grouping);
+
+/* Writes a line for each grouping. */
+void dti_groupings_describe(const struct dti_sync *sync, struct dti_text *text);
+
+/* -- The thread that posts a run -- */
+
+/* Makes the groups of all groupings at a level of runs, where they are not made yet. `whole` is the state of
+ * the team at that level. Fails with NO_MEMORY. */
+ditto_status dti_groupings_go_in(struct dti_sync *whole, uint32_t level);
+
+/* Resets what a stopped run of this level has left behind. */
+void dti_groupings_reset(const struct dti_groupings *all, uint32_t level);
+
+/* -- The replica's own thread -- */
+
+/* The same as ditto_group_of. */
+ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *grouping, ditto_group *out);
+
+/* Returns the member that stands for a replica of the team in a group of the present run. Fails with INVALID
+ * if it is not a member, or if the group is not of this run and strategy. */
+ditto_status dti_group_member(struct dti_replica *self, const ditto_group *group, const char *function,
+                              struct dti_replica **out);
+
+#endif

@@ -1,0 +1,147 @@
+/* src/sync/meeting/circle.c - finds replicas that wait for each other in a circle. See circle.h. */
+#include "sync/meeting/circle.h"
+#include "base/waiting/stop.h"
+#include "replicas/team/team.h"
+#include "sync/meeting/failure.h"
+
+/* A wait that takes longer is published. It is long compared with what a replica computes between calls that
+ * follow each other closely, and short for a user who waits for an error. */
+#define LONG_WAIT_NS 10000000u
+
+/* What a replica was found waiting for. */
+struct found {
+    uint64_t version;
+    const struct dti_sync *sync;
+    dti_is_missing *is_missing;
+    uint64_t number;
+    uint32_t before; /* the replica that waits for this one */
+};
+
+/* A search from `self` along the waits of replicas, nearest first. Replicas are given by their places. */
+struct search {
+    const struct dti_sync *whole;
+    uint32_t self;
+    uint32_t queued;
+    uint32_t queue[DITTO_MAX_REPLICAS];
+    struct found of[DITTO_MAX_REPLICAS]; /* version 0: not found */
+};
+
+/* Reads what a replica waits for. Returns false if it does not wait, or not for long. */
+static bool read_standstill(const struct dti_sync *whole, uint32_t place, struct found *out)
+{
+    const struct dti_standstill *s = &whole->state[place].standstill;
+    out->version = atomic_load_explicit(&s->version, memory_order_acquire); /* E1 */
+    /* acquire: see dti_await_with_groups. */
+    out->sync = atomic_load_explicit(&s->sync, memory_order_acquire);
+    out->is_missing = atomic_load_explicit(&s->is_missing, memory_order_acquire);
+    out->number = atomic_load_explicit(&s->number, memory_order_acquire);
+    /* relaxed: the loads before it are acquire, so it is not older than they are. */
+    return out->version % 2 == 1 && out->version == atomic_load_explicit(&s->version, memory_order_relaxed);
+}
+
+/* Goes from a waiting replica to all that it waits for. Returns true if `self` is one of them. */
+static bool look_behind(struct search *s, uint32_t waiting)
+{
+    const struct found *from = &s->of[waiting];
+    for (uint32_t i = 0; i < from->sync->num_replicas; i++) {
+        uint32_t place = from->sync->replica[i].place;
+        struct found found;
+        if (place == s->self) {
+            if (place != waiting && from->is_missing(from->sync, i, from->number))
+                return true;
+        } else if (s->of[place].version == 0 && read_standstill(s->whole, place, &found) &&
+                   /* after the standstill was read (I1) */
+                   from->is_missing(from->sync, i, from->number)) {
+            found.before = waiting;
+            s->of[place] = found;
+            s->queue[s->queued++] = place;
+        }
+    }
+    return false;
+}
+
+/* Returns the last replica of a circle that begins with `self`, or `self` if there is no circle. */
+static uint32_t find_circle(struct search *s)
+{
+    bool found = false;
+    uint32_t last = s->self;
+    s->queue[s->queued++] = s->self;
+    for (uint32_t k = 0; k < s->queued && !found; k++) {
+        last = s->queue[k];
+        found = look_behind(s, last);
+    }
+    return found ? last : s->self;
+}
+
+/* Writes for example 'in ditto_barrier #3 in group 1 of "rows"'. */
+static void describe_wait(const struct search *s, uint32_t place, struct dti_text *text)
+{
+    const struct dti_replica_state *state = &s->whole->state[place];
+    /* relaxed, both: the replica waits, so they do not change. */
+    bool is_inside = atomic_load_explicit(&state->finished, memory_order_relaxed) !=
+                     atomic_load_explicit(&state->number, memory_order_relaxed);
+    if (!is_inside)
+        dti_text_add(text, "for an operation that it has started, ");
+    dti_describe_place(s->whole, place, text);
+    dti_text_add(text, "%s", s->of[place].sync->group_text);
+}
+
+/* Writes "replica 0 waits in ditto_barrier #3 in group 1 of "rows" for replica 1, which waits in ...". */
+static void describe_circle(const struct search *s, uint32_t last, struct dti_text *text)
+{
+    uint32_t circle[DITTO_MAX_REPLICAS], length = 0;
+    for (uint32_t place = last; place != s->self; place = s->of[place].before)
+        circle[length++] = place;
+    dti_text_add(text, "replica %u waits ", s->whole->replica[s->self].id);
+    for (uint32_t place = s->self;; place = circle[--length]) {
+        describe_wait(s, place, text);
+        dti_text_add(text, " for replica %u",
+                     s->whole->replica[length != 0 ? circle[length - 1] : s->self].id);
+        if (length == 0)
+            break;
+        dti_text_add(text, ", which waits ");
+    }
+}
+
+/* Stops the run if this replica, which has published its wait, is in a circle. */
+static void stop_if_in_circle(const struct dti_replica *self)
+{
+    struct search search = { .whole = self->sync->whole, .self = self->place };
+    char circle[400] = "";
+    struct dti_text text = { circle, sizeof circle, 0 };
+    read_standstill(search.whole, search.self, &search.of[search.self]);
+    uint32_t last = find_circle(&search);
+    if (last == search.self || dti_stopped(self->stop))
+        return;
+    describe_circle(&search, last, &text);
+    DTI_FAIL(DITTO_ERR_DIVERGED,
+             "%s: all members of a group must make its calls, and in an order in which "
+             "no replica waits for itself",
+             circle);
+    dti_replica_stop(self);
+}
+
+bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti_deadline *deadline,
+                           dti_condition *condition, void *argument, dti_is_missing *is_missing,
+                           uint64_t number)
+{
+    struct dti_standstill *mine = &dti_reported_state(self)->standstill;
+    uint64_t end_ns = dti_deadline_at(deadline), soon_ns = dti_lived_ns() + LONG_WAIT_NS;
+    struct dti_deadline soon = { deadline->timeout_ms, soon_ns < end_ns ? soon_ns : end_ns };
+    if (dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, &soon, condition, argument))
+        return true;
+    /* Nobody else writes it. */
+    uint64_t version = atomic_load_explicit(&mine->version, memory_order_relaxed) + 1;
+    /* release, all three: a replica that reads one of them does not read the odd version before them again. */
+    atomic_store_explicit(&mine->sync, self->sync, memory_order_release);
+    atomic_store_explicit(&mine->is_missing, is_missing, memory_order_release);
+    atomic_store_explicit(&mine->number, number, memory_order_release);
+    atomic_store_explicit(&mine->version, version, memory_order_release); /* E0 */
+    atomic_thread_fence(memory_order_seq_cst);                            /* F0 -> F1 */
+    stop_if_in_circle(self);
+    bool holds = dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, deadline, condition,
+                          argument);
+    /* release: what this replica does next, such as an arrival, is not seen before it. */
+    atomic_store_explicit(&mine->version, version + 1, memory_order_release);
+    return holds;
+}
