@@ -63,11 +63,14 @@ static ditto_status check_handle(struct dti_replica *self, const ditto_pending *
                         "the handle is empty: the operation has been waited for already, or was never "
                         "started");
     /* The pointer is only compared, because the handle may be of a destroyed strategy. */
-    struct dti_replica *r = self;
-    do
-        *of = r;
-    while (pending->replica != r && (r = dti_replica_state_of(r)->next_started) != NULL);
-    if (r == NULL)
+    struct dti_replica *next = self;
+    bool found;
+    do {
+        *of = next;
+        found = pending->replica == next;
+        next = dti_replica_state_of(next)->next_started;
+    } while (!found && next != NULL);
+    if (!found)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT, "the handle is another %s: this thread is replica %u and waits for its own",
             dti_team_has_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);
