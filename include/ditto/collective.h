@@ -351,6 +351,110 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather(ditto_replica *self, con
                                                         size_t count, const size_t *counts, ditto_dtype dtype,
                                                         const ditto_reduce_options *options);
 
+/** Gather: the root receives the elements of all replicas, in replica order.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  the own elements; on the root their place in dst (in place), or no overlap with dst
+ *  @param dst      [out] on the root, the elements of all replicas. On other replicas it is not accessed, and
+ *                  may be NULL
+ *  @param count    number of elements of each replica. Not used if `counts` is given
+ *  @param counts   [n] the number of elements of each replica; equal on all replicas. NULL means `count` for
+ *                  all
+ *  @param offsets  [n] the first element in dst of what each replica brings. Only the root reads them. NULL
+ *                  means one after the other. Without `counts` it must be NULL
+ *  @param dtype    dtype of the elements
+ *  @param root     id of the replica that receives the elements
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
+ *  @retval DITTO_ERR_RANGE      root is not the id of a replica; an offset is so large that a size_t cannot
+ *                               count the bytes before the end of the part. The run continues
+ *  @retval DITTO_ERR_INVALID    `offsets` is given without `counts`; two parts of dst overlap, or one of them
+ *                               overlaps src elsewhere than in place. The run continues
+ *  @retval DITTO_ERR_NO_MEMORY  the root's arena has no memory to check the parts. The run continues
+ *  @par Cost
+ *  A small message takes one meeting, in which the root reads the payloads of the others. A larger one takes
+ *  two meetings. Each replica writes its elements to the root, and with `counts` the root reads all of
+ *  them. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_gather_to_root(ditto_replica *self, const void *src, void *dst,
+                                                            size_t count, const size_t *counts,
+                                                            const size_t *offsets, ditto_dtype dtype,
+                                                            uint32_t root,
+                                                            const ditto_reduce_options *options);
+
+/** Scatter: replica i receives part i of the root's elements.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  on the root, the parts of all replicas, in replica order. On other replicas it is
+ *                  not accessed, and may be NULL
+ *  @param dst      [out] the own part; on the root its place in src (in place), or no overlap with src
+ *  @param count    number of elements of each part. Not used if `counts` is given
+ *  @param counts   [n] the number of elements of each part; equal on all replicas. NULL means `count` for all
+ *  @param offsets  [n] the first element in src of each part. Only the root reads them. Parts may overlap.
+ *                  NULL means one after the other. Without `counts` it must be NULL
+ *  @param dtype    dtype of the elements
+ *  @param root     id of the replica that sends the parts
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
+ *  @retval DITTO_ERR_RANGE      as for ditto_gather_to_root
+ *  @retval DITTO_ERR_INVALID    `offsets` is given without `counts`; on the root, dst overlaps a part of src
+ *                               elsewhere than in place. The run continues
+ *  @retval DITTO_ERR_NO_MEMORY  the arena has no memory to check the parts. The run continues
+ *  @par Cost
+ *  A small message takes one meeting, a larger one two. Each replica reads its part from the root. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_scatter_from_root(ditto_replica *self, const void *src,
+                                                               void *dst, size_t count, const size_t *counts,
+                                                               const size_t *offsets, ditto_dtype dtype,
+                                                               uint32_t root,
+                                                               const ditto_reduce_options *options);
+
+/** The parts of an all-to-all that differ in size. Part i of a source is for replica i, and part i of a
+ *  destination comes from it. Counts and offsets are numbers of elements. */
+typedef struct ditto_all_to_all_parts {
+    /** [n] The size of each part of src. src_counts[j] on replica i is dst_counts[i] on replica j. */
+    const size_t *src_counts;
+
+    /** [n] The first element of each part of src. Parts may overlap. NULL: one part after the other. */
+    const size_t *src_offsets;
+
+    const size_t *dst_counts; /**< [n] The size of each part of dst. */
+
+    /** [n] The first element of each part of dst. NULL: one part after the other. */
+    const size_t *dst_offsets;
+} ditto_all_to_all_parts;
+
+/** All-to-all: replica i receives part i of every replica's elements, in replica order. It transposes a
+ *  matrix of parts, of which each replica has one row.
+ *
+ *  A replica is in place if src is dst. With `parts`, the counts and the offsets of both sides are then
+ *  equal. Some replicas may be in place and others not.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  n parts
+ *  @param dst      [out] n parts; src itself (in place), or no overlap with src
+ *  @param count    number of elements of each part. Not used if `parts` is given
+ *  @param parts    the sizes and places of parts that differ in size, which may differ between replicas. NULL
+ *                  on all replicas, or on none
+ *  @param dtype    dtype of the elements
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
+ *  @retval DITTO_ERR_RANGE      an offset is so large that a size_t cannot count the bytes before the end of
+ *                               the part. The run continues
+ *  @retval DITTO_ERR_INVALID    src_counts or dst_counts is NULL; two parts of dst overlap, or one of them
+ *                               overlaps a part of src that is not the same part in place. The run continues
+ *  @retval DITTO_ERR_DIVERGED   also if src_counts of one replica do not fit to dst_counts of another one
+ *  @retval DITTO_ERR_NO_MEMORY  the replica's arena has no memory to check `parts`. The run continues
+ *  @par Cost
+ *  A small message takes one meeting, a larger one two. Each replica reads its parts from every other
+ *  replica. In place, two replicas exchange their parts by way of a small buffer. With `parts`, a message has
+ *  24 bytes more for each part, and the parts are checked only if they differ from those of the last four
+ *  calls.
+ *  @par Source
+ *  MPI_Alltoall and MPI_Alltoallv, MPI 3.1, section 5.8. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_to_all(ditto_replica *self, const void *src, void *dst,
+                                                        size_t count, const ditto_all_to_all_parts *parts,
+                                                        ditto_dtype dtype,
+                                                        const ditto_reduce_options *options);
+
 /** Number of elements in a block of ditto_block_sum. */
 #define DITTO_BLOCK_ELEMENTS 1024
 

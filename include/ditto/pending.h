@@ -106,6 +106,24 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_start(ditto_replica *sel
                                                               const ditto_reduce_options *options,
                                                               ditto_pending *out);
 
+/** Starts an all-to-all of equal parts (see ditto_all_to_all). Time limit, errors and cost are those of
+ *  ditto_all_reduce_start.
+ *
+ *  @param self     the calling replica
+ *  @param src      as for ditto_all_to_all
+ *  @param dst      as for ditto_all_to_all
+ *  @param count    as for ditto_all_to_all
+ *  @param dtype    as for ditto_all_to_all
+ *  @param options  as for ditto_all_reduce_start
+ *  @param out      [out] the handle; set only on DITTO_OK
+ *  @return DITTO_OK, or an error of ditto_all_reduce_start
+ *  @par Cost
+ *  That of ditto_all_reduce_start. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_to_all_start(ditto_replica *self, const void *src, void *dst,
+                                                              size_t count, ditto_dtype dtype,
+                                                              const ditto_reduce_options *options,
+                                                              ditto_pending *out);
+
 /** @} */
 
 /** Waits until an operation is complete, and works on all started operations meanwhile.

@@ -30,7 +30,7 @@ static struct dti_known_call *find(struct dti_known_calls *known, const struct d
     return NULL;
 }
 
-DTI_KNOWS_PATTERNS(10);
+DTI_KNOWS_PATTERNS(13);
 
 static ditto_status check(struct dti_arguments *out, const struct dti_collective_arguments *given)
 {
@@ -55,6 +55,12 @@ static ditto_status check(struct dti_arguments *out, const struct dti_collective
                                      given->op);
     case DTI_PATTERN_ALL_GATHER:
         return dti_arguments_gather(out, given->src, given->dst, given->count, NULL, given->dtype);
+    case DTI_PATTERN_GATHER:
+    case DTI_PATTERN_SCATTER:
+        DTI_TRY(dti_arguments_root(out, given->root));
+        return dti_arguments_parts(out, given->src, given->dst, given->count, given->dtype);
+    case DTI_PATTERN_ALL_TO_ALL:
+        return dti_arguments_parts(out, given->src, given->dst, given->count, given->dtype);
     default: /* DTI_PATTERN_NOTHING. No other pattern comes here. */
         return DITTO_OK;
     }
@@ -298,4 +304,66 @@ ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, s
         &(struct dti_gathering){
             .name = arguments.name, .src = src, .dst = dst, .counts = counts, .dtype = dtype },
         options);
+}
+
+/* -- parts that are moved -- */
+
+/* `sizes` is NULL if all parts have count elements. */
+static ditto_status move_parts(ditto_replica *self, const struct dti_collective_arguments *given,
+                               const ditto_all_to_all_parts *sizes, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    if (sizes == NULL)
+        return collective_of(self, given, options);
+    DTI_TRY(dti_arguments_begin(&a, self, given->name, given->pattern, options, 0));
+    if (given->pattern != DTI_PATTERN_ALL_TO_ALL)
+        DTI_TRY(dti_arguments_root(&a, given->root));
+    return dti_move_uneven_parts(&a, given->src, given->dst, sizes, given->dtype);
+}
+
+ditto_status ditto_gather_to_root(ditto_replica *self, const void *src, void *dst, size_t count,
+                                  const size_t *counts, const size_t *offsets, ditto_dtype dtype,
+                                  uint32_t root, const ditto_reduce_options *options)
+{
+    struct dti_collective_arguments arguments = { .name = "ditto_gather_to_root",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = root,
+                                                  .pattern = DTI_PATTERN_GATHER,
+                                                  .dtype = dtype };
+    const ditto_all_to_all_parts sizes = { counts, offsets, counts, offsets };
+    DTI_ENTER_QUICKLY();
+    return move_parts(self, &arguments, counts != NULL || offsets != NULL ? &sizes : NULL, options);
+}
+
+ditto_status ditto_scatter_from_root(ditto_replica *self, const void *src, void *dst, size_t count,
+                                     const size_t *counts, const size_t *offsets, ditto_dtype dtype,
+                                     uint32_t root, const ditto_reduce_options *options)
+{
+    struct dti_collective_arguments arguments = { .name = "ditto_scatter_from_root",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = root,
+                                                  .pattern = DTI_PATTERN_SCATTER,
+                                                  .dtype = dtype };
+    const ditto_all_to_all_parts sizes = { counts, offsets, counts, offsets };
+    DTI_ENTER_QUICKLY();
+    return move_parts(self, &arguments, counts != NULL || offsets != NULL ? &sizes : NULL, options);
+}
+
+ditto_status ditto_all_to_all(ditto_replica *self, const void *src, void *dst, size_t count,
+                              const ditto_all_to_all_parts *parts, ditto_dtype dtype,
+                              const ditto_reduce_options *options)
+{
+    struct dti_collective_arguments arguments = { .name = "ditto_all_to_all",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = DTI_NO_ROOT,
+                                                  .pattern = DTI_PATTERN_ALL_TO_ALL,
+                                                  .dtype = dtype };
+    DTI_ENTER_QUICKLY();
+    return move_parts(self, &arguments, parts, options);
 }

@@ -1,4 +1,5 @@
-/* src/sync/api_exchange.c - the public function of include/ditto/exchange.h. */
+/* src/sync/api_exchange.c - the public function of include/ditto/exchange.h, and collectives that move parts
+ * of different sizes. */
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/neighbours.h"
 #include "sync/call_arguments.h"
@@ -31,13 +32,13 @@ static ditto_status check_parts(struct dti_replica *r, const ditto_exchange_part
                                 "parts %zu and %zu are both for replica %u and tag %u: give each its own tag",
                                 k, i, parts[i].replica, parts[i].tag);
     }
-    return dti_check_exchange(r, parts, count);
+    return DITTO_OK;
 }
 
-/* Returns a hash of everything that check_parts reads. */
-static uint64_t identity_of(const ditto_exchange_part *parts, size_t count)
+/* Returns a hash of everything that is checked. */
+static uint64_t identity_of(const ditto_exchange_part *parts, size_t count, bool may_be_in_place)
 {
-    uint64_t hash = dti_hash_word(count, 1);
+    uint64_t hash = dti_hash_word(count, may_be_in_place ? 2 : 1);
     for (size_t i = 0; i < count; i++) {
         const ditto_exchange_part *p = &parts[i];
         hash = dti_hash_word(hash, (uint64_t)p->replica << 32 | p->tag);
@@ -50,6 +51,22 @@ static uint64_t identity_of(const ditto_exchange_part *parts, size_t count)
     return hash;
 }
 
+/* Checks parts, unless equal ones have been checked. Those of a call that moves parts are each in order. */
+static ditto_status check_once(struct dti_replica *r, const ditto_exchange_part *parts, size_t count,
+                               bool moves_parts)
+{
+    struct dti_checked_exchanges *checked = &r->sync->state[r->index].checked_exchanges;
+    uint64_t identity = identity_of(parts, count, moves_parts);
+    for (int i = 0; i < DTI_CHECKED_EXCHANGES; i++)
+        if (checked->identity[i] == identity)
+            return DITTO_OK;
+    if (!moves_parts)
+        DTI_TRY(check_parts(r, parts, count));
+    DTI_TRY(dti_check_exchange(r, parts, count, moves_parts));
+    checked->identity[checked->next++ % DTI_CHECKED_EXCHANGES] = identity;
+    return DITTO_OK;
+}
+
 ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
                             const ditto_reduce_options *options)
 {
@@ -58,15 +75,39 @@ ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *part
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_exchange", DTI_PATTERN_NOTHING, options, 0));
     if (num_parts != 0)
         DTI_TRY(dti_not_null(parts, "parts"));
-    struct dti_checked_exchanges *checked = &a.replica->sync->state[a.replica->index].checked_exchanges;
-    uint64_t identity = identity_of(parts, num_parts);
-    bool is_checked = false;
-    for (int i = 0; i < DTI_CHECKED_EXCHANGES; i++)
-        is_checked |= checked->identity[i] == identity;
-    if (!is_checked) {
-        DTI_TRY(check_parts(a.replica, parts, num_parts));
-        checked->identity[checked->next++ % DTI_CHECKED_EXCHANGES] = identity;
-    }
-    struct dti_exchange_list list = { parts, num_parts };
+    DTI_TRY(check_once(a.replica, parts, num_parts, false));
+    struct dti_exchange_list list = { parts, num_parts, NULL };
     return dti_exchange_parts(a.replica, &a.call, &list, &a.deadline);
+}
+
+ditto_status dti_move_uneven_parts(struct dti_arguments *a, const void *src, void *dst,
+                                   const ditto_all_to_all_parts *sizes, ditto_dtype dtype)
+{
+    ditto_exchange_part parts[DITTO_MAX_REPLICAS];
+    struct dti_exchange_list list = { .part = parts, .name = a->call.name };
+    ditto_all_to_all_parts of = *sizes;
+    bool has_root = a->call.root != DTI_NO_ROOT;
+    if (of.src_counts == NULL || of.dst_counts == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s",
+                        has_root ? "counts is NULL, but offsets is not: give both, or offsets = NULL"
+                                 : "src_counts or dst_counts of parts is NULL: give both, or parts = NULL");
+    if (!dti_dtype_valid(dtype))
+        return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST", (int)dtype);
+    a->call.dtype = (uint8_t)dtype;
+    a->call.element_bytes = ditto_dtype_bytes(dtype);
+    if (has_root) {
+        DTI_TRY(dti_arguments_counts(a, of.src_counts));
+    } else {
+        a->call.whole = a->replica->all_replicas;
+        a->call.hash = dti_hash_word(a->call.hash, a->call.whole);
+    }
+    if (has_root && a->call.root != a->replica->rank)
+        of.src_offsets = of.dst_offsets = NULL;
+    a->call.src = src;
+    a->call.dst = dst;
+    DTI_TRY(dti_exchange_list_parts(a->replica, &a->call, &of, parts, &list.parts));
+    DTI_TRY(check_once(a->replica, parts, list.parts, true));
+    /* They belong to parts, of which several may be empty. */
+    a->call.src = a->call.dst = NULL;
+    return dti_exchange_parts(a->replica, &a->call, &list, &a->deadline);
 }

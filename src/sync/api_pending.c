@@ -51,6 +51,18 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     return start(&a, out);
 }
 
+ditto_status ditto_all_to_all_start(ditto_replica *self, const void *src, void *dst, size_t count,
+                                    ditto_dtype dtype, const ditto_reduce_options *options,
+                                    ditto_pending *out)
+{
+    struct dti_arguments a;
+    DTI_ENTER_QUICKLY();
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_to_all_start", DTI_PATTERN_ALL_TO_ALL, options, 0));
+    DTI_TRY(dti_arguments_parts(&a, src, dst, count, dtype));
+    return start(&a, out);
+}
+
 /* Returns the number of the operation in *number, if the handle belongs to a replica of the team and is open,
  * and in *of the replica or its copy in the group of the operation. */
 static ditto_status check_handle(struct dti_replica *self, const ditto_pending *pending, uint64_t *number,

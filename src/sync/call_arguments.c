@@ -1,6 +1,7 @@
 /* src/sync/call_arguments.c - checks the arguments of collectives. */
 #include "sync/call_arguments.h"
 #include "base/numbers/checksum.h"
+#include "sync/algorithms/flow.h"
 #include "sync/grouping/grouping.h"
 #include "sync/kernels/local_reduction.h"
 #include "sync/meeting/sync_state.h"
@@ -96,8 +97,7 @@ ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *
                                 size_t dst_count, ditto_dtype dtype)
 {
     /* If the replicas have parts, add_parts sets the count, and the caller checks for overlap. */
-    bool has_parts = a->call.pattern == DTI_PATTERN_REDUCE_SCATTER ||
-                     a->call.pattern == DTI_PATTERN_ALL_GATHER;
+    bool has_parts = dti_flow_shape(&a->call)->cuts_src || dti_flow_shape(&a->call)->cuts_dst;
     DTI_TRY(check_buffers(src, src_count, dst, dst_count, dtype));
     a->call.src = src;
     a->call.dst = dst;
@@ -164,6 +164,33 @@ ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void
     DTI_TRY(dti_arguments_move(a, src, dst, p.own, p.whole, dtype));
     return dti_check_overlap(dst, p.whole * a->call.element_bytes, src, p.own * a->call.element_bytes,
                              (const char *)dst + p.before * a->call.element_bytes);
+}
+
+ditto_status dti_arguments_counts(struct dti_arguments *a, const size_t *counts)
+{
+    struct parts p;
+    return add_parts(a, 0, counts, &p);
+}
+
+ditto_status dti_arguments_parts(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                 ditto_dtype dtype)
+{
+    const struct dti_call *call = &a->call;
+    const struct dti_flow_shape *shape = dti_flow_shape(call);
+    bool is_root = call->root == a->replica->rank, gives = is_root || shape->from != DTI_END_ROOT,
+         takes = is_root || shape->to != DTI_END_ROOT;
+    struct parts p;
+    DTI_TRY(add_parts(a, count, NULL, &p));
+    size_t src_count = shape->cuts_src ? p.whole : p.own, dst_count = shape->cuts_dst ? p.whole : p.own;
+    src_count = gives ? src_count : 0;
+    dst_count = takes ? dst_count : 0;
+    src = gives ? src : NULL;
+    dst = takes ? dst : NULL;
+    DTI_TRY(dti_arguments_move(a, src, dst, src_count, dst_count, dtype));
+    size_t src_bytes = src_count * call->element_bytes, dst_bytes = dst_count * call->element_bytes,
+           before = is_root ? p.before * call->element_bytes : 0;
+    return shape->cuts_dst ? dti_check_overlap(dst, dst_bytes, src, src_bytes, (const char *)dst + before)
+                           : dti_check_overlap(src, src_bytes, dst, dst_bytes, (const char *)src + before);
 }
 
 /* -- lists -- */

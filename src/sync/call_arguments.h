@@ -43,6 +43,21 @@ ditto_status dti_arguments_scatter(struct dti_arguments *a, const void *src, voi
 ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void *dst, size_t count,
                                   const size_t *counts, ditto_dtype dtype);
 
+/* The same for a call that moves equal parts (dti_call_moves_parts), whose root is set. A buffer that this
+ * replica has no use for, because it is not the root, is not looked at. */
+ditto_status dti_arguments_parts(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                 ditto_dtype dtype);
+
+/* Executes a call that moves parts of different sizes, whose root is set. If there is a root, both sides of
+ * `sizes` are equal. api_exchange.c has the function. Fails with INVALID or RANGE because of its arguments,
+ * and as a collective does. */
+ditto_status dti_move_uneven_parts(struct dti_arguments *a, const void *src, void *dst,
+                                   const ditto_all_to_all_parts *sizes, ditto_dtype dtype);
+
+/* Adds the numbers of elements of all parts to a call. Part i has counts[i] elements. Fails with RANGE if
+ * their sum overflows. */
+ditto_status dti_arguments_counts(struct dti_arguments *a, const size_t *counts);
+
 /* Checks every item of a list, and that no destination overlaps a buffer of another item. Fails with INVALID,
  * RANGE, UNSUPPORTED or NO_MEMORY. */
 ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length,

@@ -66,13 +66,15 @@ static size_t collect(const ditto_list_item *list, size_t length, struct buffer 
 }
 
 /* Stores the buffers of all parts. */
-static size_t collect_parts(const ditto_exchange_part *parts, size_t count, struct buffer *out)
+static size_t collect_parts(const ditto_exchange_part *parts, size_t count, bool may_be_in_place,
+                            struct buffer *out)
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         size_t element_bytes = ditto_dtype_bytes(parts[i].dtype);
         uintptr_t src = (uintptr_t)parts[i].src, dst = (uintptr_t)parts[i].dst;
-        if (parts[i].src_count != 0)
+        bool one_buffer = may_be_in_place && src == dst && parts[i].src_count == parts[i].dst_count;
+        if (parts[i].src_count != 0 && !one_buffer)
             out[found++] = (struct buffer){ src, src + parts[i].src_count * element_bytes, i, false };
         if (parts[i].dst_count != 0)
             out[found++] = (struct buffer){ dst, dst + parts[i].dst_count * element_bytes, i, true };
@@ -115,13 +117,14 @@ ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *lis
     return status;
 }
 
-ditto_status dti_check_exchange(struct dti_replica *self, const ditto_exchange_part *parts, size_t count)
+ditto_status dti_check_exchange(struct dti_replica *self, const ditto_exchange_part *parts, size_t count,
+                                bool may_be_in_place)
 {
     void *memory;
     if (count == 0)
         return DITTO_OK;
     DTI_TRY(dti_replica_alloc(self, 2 * count * sizeof(struct buffer), alignof(struct buffer), &memory));
-    size_t buffers = collect_parts(parts, count, memory);
+    size_t buffers = collect_parts(parts, count, may_be_in_place, memory);
     qsort(memory, buffers, sizeof(struct buffer), by_address);
     ditto_status status = sweep(memory, buffers, "part");
     dti_arena_free(self->arena, memory);

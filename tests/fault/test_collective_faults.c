@@ -69,6 +69,40 @@ static ditto_status all_gather_uneven(ditto_replica *self, const struct operands
 {
     return ditto_all_gather(self, o->src, o->dst, 0, o->counts, DITTO_F32, o->options);
 }
+static ditto_status gather(ditto_replica *self, const struct operands *o)
+{
+    return ditto_gather_to_root(self, o->src, o->dst, o->count, NULL, NULL, DITTO_F32, 1, o->options);
+}
+static ditto_status gather_uneven(ditto_replica *self, const struct operands *o)
+{
+    return ditto_gather_to_root(self, o->src, o->dst, 0, o->counts, NULL, DITTO_F32, 1, o->options);
+}
+static ditto_status scatter(ditto_replica *self, const struct operands *o)
+{
+    return ditto_scatter_from_root(self, o->src, o->dst, o->count, NULL, NULL, DITTO_F32, 1, o->options);
+}
+static ditto_status scatter_uneven(ditto_replica *self, const struct operands *o)
+{
+    return ditto_scatter_from_root(self, o->src, o->dst, 0, o->counts, NULL, DITTO_F32, 1, o->options);
+}
+static ditto_status all_to_all(ditto_replica *self, const struct operands *o)
+{
+    return ditto_all_to_all(self, o->src, o->dst, o->count, NULL, DITTO_F32, o->options);
+}
+static ditto_status all_to_all_in_place(ditto_replica *self, const struct operands *o)
+{
+    return ditto_all_to_all(self, o->src, o->src, o->count, NULL, DITTO_F32, o->options);
+}
+/* Replica i gives to replica j as many elements as j to i. */
+static ditto_status all_to_all_uneven(ditto_replica *self, const struct operands *o)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t counts[DITTO_MAX_REPLICAS];
+    ditto_all_to_all_parts parts = { .src_counts = counts, .dst_counts = counts };
+    for (uint32_t i = 0; i < n; i++)
+        counts[i] = o->counts[(id + i) % n];
+    return ditto_all_to_all(self, o->src, o->dst, 0, &parts, DITTO_F32, o->options);
+}
 static ditto_status slices(ditto_replica *self, const struct operands *o)
 {
     size_t n = ditto_num_replicas(self);
@@ -153,6 +187,13 @@ static ditto_status all_gather_start(ditto_replica *self, const struct operands 
                                                  &pending);
     return finish(self, status, &pending, o);
 }
+static ditto_status all_to_all_start(ditto_replica *self, const struct operands *o)
+{
+    ditto_pending pending;
+    ditto_status status = ditto_all_to_all_start(self, o->src, o->dst, o->count, DITTO_F32, o->options,
+                                                 &pending);
+    return finish(self, status, &pending, o);
+}
 
 static const struct {
     operation *call;
@@ -169,6 +210,13 @@ static const struct {
     { reduce_scatter_uneven, "ditto_reduce_scatter", false },
     { all_gather, "ditto_all_gather", false },
     { all_gather_uneven, "ditto_all_gather", false },
+    { gather, "ditto_gather_to_root", false },
+    { gather_uneven, "ditto_gather_to_root", false },
+    { scatter, "ditto_scatter_from_root", false },
+    { scatter_uneven, "ditto_scatter_from_root", false },
+    { all_to_all, "ditto_all_to_all", false },
+    { all_to_all_in_place, "ditto_all_to_all", false },
+    { all_to_all_uneven, "ditto_all_to_all", false },
     { slices, "ditto_all_reduce_slices", false },
     { slices_into, "ditto_all_reduce_slices", false },
     { exchange, "ditto_exchange", false },
@@ -180,6 +228,7 @@ static const struct {
     { all_reduce_start, "ditto_all_reduce_start", true },
     { reduce_scatter_start, "ditto_reduce_scatter_start", true },
     { all_gather_start, "ditto_all_gather_start", true },
+    { all_to_all_start, "ditto_all_to_all_start", true },
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 

@@ -4,7 +4,7 @@
 #define MOST_REPLICAS 12
 #define RESULT_BYTES  ((size_t)8 << 20)
 
-enum { KINDS = 15 };
+enum { KINDS = 19 };
 
 /* What each replica has received in all calls, one result after the other. */
 struct results {
@@ -177,6 +177,43 @@ static ditto_status reduce_rows(ditto_replica *self, const struct choice *c, uns
                                    &OPTIONS(reduce, .flags = c->in_place ? DITTO_SLICES_MERGE : 0));
 }
 
+/* Calls that move parts: 15 and 16 with a root, 17 and 18 from each replica to each. Those in place are so on
+ * some replicas. In an uneven all-to-all, as many elements go to a replica as come from it. */
+static ditto_status move_parts(ditto_replica *self, const struct choice *c, unsigned char *src,
+                               unsigned char *dst, size_t *received)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t bytes = ditto_dtype_bytes(c->dtype), counts[MOST_REPLICAS], whole = 0;
+    bool uneven = c->root % 2 == 0, is_root = id == c->root;
+    ditto_pending pending;
+    for (uint32_t i = 0; i < n; i++)
+        whole += counts[i] = uneven ? c->counts[i] : c->count;
+    const size_t *given = uneven ? counts : NULL;
+    if (c->kind == 15) {
+        *received = is_root ? whole * bytes : 0;
+        return ditto_gather_to_root(self, src, dst, c->count, given, NULL, c->dtype, c->root, NULL);
+    }
+    if (c->kind == 16) {
+        *received = counts[id] * bytes;
+        return ditto_scatter_from_root(self, src, dst, c->count, given, NULL, c->dtype, c->root, NULL);
+    }
+    uneven = uneven && c->kind == 17;
+    *received = (uneven ? whole : c->count * n) * bytes;
+    for (uint32_t i = 0; i < n; i++)
+        counts[i] = c->counts[(id + i) % n];
+    if (c->in_place && id % 3 != 0) {
+        memcpy(dst, src, *received);
+        src = dst;
+    }
+    if (c->kind == 17)
+        return ditto_all_to_all(
+            self, src, dst, c->count,
+            uneven ? &(ditto_all_to_all_parts){ .src_counts = counts, .dst_counts = counts } : NULL, c->dtype,
+            NULL);
+    DITTO_TRY(ditto_all_to_all_start(self, src, dst, c->count, c->dtype, NULL, &pending));
+    return ditto_wait(self, &pending, NULL);
+}
+
 /* The calls that are not a collective of one buffer. *received gets the number of bytes of the result. */
 static ditto_status make_other_call(ditto_replica *self, const struct choice *c, unsigned char *src,
                                     unsigned char *dst, size_t *received)
@@ -207,6 +244,11 @@ static ditto_status make_other_call(ditto_replica *self, const struct choice *c,
                            : ditto_block_sum(self, src, dst, c->counts[id], c->dtype, NULL);
     case 13:
         return ditto_all_reduce_through(self, src, dst, c->count, c->dtype, c->op, invert, NULL, NULL);
+    case 15:
+    case 16:
+    case 17:
+    case 18:
+        return move_parts(self, c, src, dst, received);
     default:
         *received = c->count * 5;
         fill(src, c->count * 5, DITTO_I8, c->count + id);

@@ -1,5 +1,5 @@
-/* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives": rules 6.1 to 6.3, 6.5 and 6.8.
- * tests/sync/ compares the bits of results. */
+/* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives": rules 6.1 to 6.3, 6.5, 6.8
+ * and 6.9. tests/sync/ compares the bits of results. */
 #include "support/as_hosts.h"
 #include "support/support.h"
 
@@ -240,6 +240,106 @@ static void rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter(void **state)
     }
 }
 
+/* -- parts that are moved. Part j of replica i has i % 3 + j % 2 + 1 elements, or two. -- */
+
+enum { MOST_PART = 4 };
+
+static size_t moved_count(uint32_t from, uint32_t to)
+{
+    return from % 3 + to % 2 + 1;
+}
+
+static int64_t moved_element(uint32_t from, uint32_t to, size_t i)
+{
+    return (int64_t)(from * 10000 + to * 10 + i);
+}
+
+static ditto_status transpose_parts(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self);
+    int64_t src[64 * MOST_PART], dst[64 * MOST_PART];
+    size_t gives[64], takes[64], before[64], at = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        gives[k] = moved_count(id, k);
+        takes[k] = moved_count(k, id);
+        before[k] = (n - 1 - k) * MOST_PART; /* in the opposite order, with room between the parts */
+        for (size_t i = 0; i < gives[k]; i++)
+            src[at++] = moved_element(id, k, i);
+    }
+    memset(dst, 0, sizeof dst);
+    gives[n - 1] += id == t->odd;
+    ditto_status status = ditto_all_to_all(
+        self, src, dst, 0,
+        &(ditto_all_to_all_parts){ .src_counts = gives, .dst_counts = takes, .dst_offsets = before },
+        DITTO_I64, NULL);
+    if (t->odd != UINT32_MAX)
+        return status;
+    for (uint32_t k = 0; k < n; k++)
+        for (size_t i = 0; i < MOST_PART; i++)
+            EXPECT(&t->report,
+                   dst[before[k] + i] == (i < takes[k] ? moved_element(k, id, i) : 0)); /* the rest is kept */
+    for (size_t i = 0; i < 2 * (size_t)n; i++)
+        src[i] = moved_element(id, (uint32_t)i / 2, i % 2);
+    MUST(ditto_all_to_all(self, src, id % 2 == 0 ? src : dst, 2, NULL, DITTO_I64, NULL)); /* some in place */
+    for (size_t i = 0; i < 2 * (size_t)n; i++)
+        EXPECT(&t->report, (id % 2 == 0 ? src : dst)[i] == moved_element((uint32_t)i / 2, id, i % 2));
+    return status;
+}
+
+static ditto_status gather_and_scatter(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self), root = n - 1;
+    int64_t all[64 * MOST_PART] = { 0 }, own[MOST_PART];
+    size_t counts[64], offsets[64];
+    for (uint32_t k = 0; k < n; k++) {
+        counts[k] = moved_count(k, 0);
+        offsets[k] = (n - 1 - k) * MOST_PART;
+    }
+    for (size_t i = 0; i < counts[id]; i++)
+        own[i] = moved_element(id, root, i);
+    counts[0] += id == t->odd;
+    ditto_status status = ditto_gather_to_root(self, own, all, 0, counts, id == root ? offsets : NULL,
+                                               DITTO_I64, root, NULL);
+    if (t->odd != UINT32_MAX)
+        return status;
+    for (uint32_t k = 0; k < n && id == root; k++)
+        for (size_t i = 0; i < MOST_PART; i++)
+            EXPECT(&t->report, all[offsets[k] + i] == (i < counts[k] ? moved_element(k, root, i) : 0));
+    memset(own, 0, sizeof own);
+    MUST(ditto_scatter_from_root(self, all, own, 0, counts, id == root ? offsets : NULL, DITTO_I64, root,
+                                 NULL));
+    for (size_t i = 0; i < counts[id]; i++)
+        EXPECT(&t->report, own[i] == moved_element(id, root, i));
+    for (size_t i = 0; i < n && id == 0; i++)
+        all[i] = moved_element(0, (uint32_t)i, 7);
+    /* In place on the root, whose part stays where it is. */
+    MUST(ditto_scatter_from_root(self, all, id == 0 ? all : own, 1, NULL, NULL, DITTO_I64, 0, NULL));
+    EXPECT(&t->report, (id == 0 ? all : own)[0] == moved_element(0, id, 7));
+    MUST(ditto_gather_to_root(self, id == 0 ? all : own, all, 1, NULL, NULL, DITTO_I64, 0, NULL));
+    for (size_t i = 0; i < n && id == 0; i++)
+        EXPECT(&t->report, all[i] == moved_element(0, (uint32_t)i, 7));
+    return DITTO_OK;
+}
+
+static void rule_6_9_parts_come_to_their_places_and_counts_must_fit(void **state)
+{
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct trial t = { .odd = UINT32_MAX }, wrong = { .odd = 0 };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, transpose_parts, &t, &t.report);
+        run_all(strategy, gather_and_scatter, &t, &t.report);
+        if (replica_counts[k] > 1) {
+            assert_status(ditto_strategy_run(strategy, transpose_parts, &wrong), DITTO_ERR_DIVERGED);
+            assert_message("ditto_all_to_all");
+            assert_status(ditto_strategy_run(strategy, gather_and_scatter, &wrong), DITTO_ERR_DIVERGED);
+            assert_message("ditto_gather_to_root");
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* Reduces a loss and an accuracy, which agree in all but their meaning. The odd replica reduces them in the
  * other order. The texts of the labels are overwritten before the results are there. */
 struct ordered {
@@ -310,6 +410,7 @@ int main(void)
         cmocka_unit_test(rule_6_3_the_timeout_of_a_call_replaces_that_of_the_strategy),
         cmocka_unit_test(rule_6_5_started_operations_are_waited_for_in_any_order),
         cmocka_unit_test(rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter),
+        cmocka_unit_test(rule_6_9_parts_come_to_their_places_and_counts_must_fit),
         cmocka_unit_test(rule_6_8_labels_tell_calls_apart_that_agree_otherwise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,9 @@ static ditto_status change_one_argument(ditto_replica *self, void *argument)
 {
     struct task *t = argument;
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
-    int32_t in[2], out[2 * DITTO_MAX_REPLICAS];
+    int32_t in[2], out[2 * DITTO_MAX_REPLICAS], many[2 * DITTO_MAX_REPLICAS];
+    for (uint32_t k = 0; k < 2 * n; k++)
+        many[k] = (int32_t)(id * 1000 + k);
     for (int round = 0; round < ROUNDS; round++) {
         in[0] = (int32_t)id + 1;
         in[1] = 5;
@@ -93,6 +95,16 @@ static ditto_status change_one_argument(ditto_replica *self, void *argument)
             out[0] = -1;
             DITTO_TRY(ditto_reduce_to_root(self, in, out, 1, DITTO_I32, DITTO_SUM, root, NULL));
             EXPECT(&t->report, out[0] == (root == id ? (int32_t)(n * (n + 1) / 2) : -1));
+            DITTO_TRY(ditto_gather_to_root(self, in, out, 1, NULL, NULL, DITTO_I32, root, NULL));
+            for (uint32_t k = 0; root == id && k < n; k++)
+                EXPECT(&t->report, out[k] == (int32_t)k + 1);
+            DITTO_TRY(ditto_scatter_from_root(self, many, out, 1, NULL, NULL, DITTO_I32, root, NULL));
+            EXPECT(&t->report, out[0] == (int32_t)(root * 1000 + id));
+        }
+        for (size_t count = 1; count <= 2; count++) {
+            DITTO_TRY(ditto_all_to_all(self, many, out, count, NULL, DITTO_I32, NULL));
+            for (uint32_t k = 0; k < n; k++)
+                EXPECT(&t->report, out[count * k] == (int32_t)(k * 1000 + count * id));
         }
     }
     return DITTO_OK;

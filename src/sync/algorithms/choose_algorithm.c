@@ -19,7 +19,7 @@ static size_t parts_bytes(const struct dti_call *call, uint32_t n)
     return elements * call->element_bytes;
 }
 
-DTI_KNOWS_PATTERNS(10);
+DTI_KNOWS_PATTERNS(13);
 
 struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
 {
@@ -40,6 +40,12 @@ struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
         size_t whole = parts_bytes(call, n);
         return (struct dti_call_size){ bytes, whole, n * whole };
     }
+    case DTI_PATTERN_GATHER:
+        return (struct dti_call_size){ bytes, others * bytes, n * bytes };
+    case DTI_PATTERN_SCATTER:
+        return (struct dti_call_size){ n * bytes, bytes, n * bytes };
+    case DTI_PATTERN_ALL_TO_ALL:
+        return (struct dti_call_size){ n * bytes, others * bytes, n * n * bytes };
     default:
         return (struct dti_call_size){ bytes, others * bytes, n * bytes };
     }
@@ -75,7 +81,8 @@ static bool may_stage(const struct dti_sync *sync, const ditto_tuning *t, const 
         return false;
     bool has_pattern = call->pattern == DTI_PATTERN_ALL_REDUCE || call->pattern == DTI_PATTERN_REDUCE ||
                        call->pattern == DTI_PATTERN_BROADCAST ||
-                       call->pattern == DTI_PATTERN_REDUCE_SCATTER || call->pattern == DTI_PATTERN_ALL_GATHER;
+                       call->pattern == DTI_PATTERN_REDUCE_SCATTER ||
+                       call->pattern == DTI_PATTERN_ALL_GATHER || dti_call_moves_parts(call);
     return has_pattern && call->dtype != 0 && call->counts == NULL &&
            call->implementation != DITTO_IMPLEMENTATION_HIERARCHICAL;
 }
@@ -94,7 +101,7 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
         choice.algorithm = DTI_ALGORITHM_STAGED;
     else if (fits_mailboxes(sync, t, call, size))
         choice.algorithm = DTI_ALGORITHM_MAILBOXES;
-    else if (wants_groups && sync->groups.groups > 1)
+    else if (wants_groups && sync->groups.groups > 1 && !dti_call_moves_parts(call))
         choice.algorithm = DTI_ALGORITHM_GROUPS;
     return choice;
 }

@@ -7,39 +7,28 @@
 
 #include <string.h>
 
-/* Describes the segments of each pattern. */
-static const struct {
-    /* True if there is a segment for each replica, false if there is only one. A call that has items has a
-     * segment for each item instead. */
-    bool per_replica;
+/* -- the segments of each pattern -- */
 
-    /* True if the elements of all replicas are combined, false if those of one replica are moved. */
-    bool combines;
+DTI_KNOWS_PATTERNS(13);
 
-    /* True if all replicas receive the result. */
-    bool to_all;
-
-    DTI_KNOWS_PATTERNS(10);
-
-    /* cut_src is true if each segment follows the earlier ones in the buffer of the source, and cut_dst if it
-     * follows them in the buffer of the destination. Otherwise each begins at the start of the buffer. */
-    bool cut_src;
-    bool cut_dst;
-} shape_of[] = {
-    [DTI_PATTERN_ALL_REDUCE] = { false, true, true, false, false },
-    [DTI_PATTERN_LIST] = { false, true, true, false, false },
-    [DTI_PATTERN_REDUCE] = { false, true, false, false, false },
-    [DTI_PATTERN_BROADCAST] = { false, false, true, false, false },
-    [DTI_PATTERN_REDUCE_SCATTER] = { true, true, false, true, false },
-    [DTI_PATTERN_ALL_GATHER] = { true, false, true, false, true },
-    [DTI_PATTERN_TARGET] = { false, true, true, false, false },
+const struct dti_flow_shape dti_flow_shapes[DTI_NUM_PATTERNS] = {
+    [DTI_PATTERN_ALL_REDUCE] = { DTI_END_EVERY, DTI_END_EVERY, false, false },
+    [DTI_PATTERN_LIST] = { DTI_END_EVERY, DTI_END_EVERY, false, false },
+    [DTI_PATTERN_REDUCE] = { DTI_END_EVERY, DTI_END_ROOT, false, false },
+    [DTI_PATTERN_BROADCAST] = { DTI_END_ROOT, DTI_END_EVERY, false, false },
+    [DTI_PATTERN_REDUCE_SCATTER] = { DTI_END_EVERY, DTI_END_EACH, true, false },
+    [DTI_PATTERN_ALL_GATHER] = { DTI_END_EACH, DTI_END_EVERY, false, true },
+    [DTI_PATTERN_GATHER] = { DTI_END_EACH, DTI_END_ROOT, false, true },
+    [DTI_PATTERN_SCATTER] = { DTI_END_ROOT, DTI_END_EACH, true, false },
+    [DTI_PATTERN_ALL_TO_ALL] = { DTI_END_EACH, DTI_END_EACH_ROW, true, true },
+    [DTI_PATTERN_TARGET] = { DTI_END_EVERY, DTI_END_EVERY, false, false },
 };
 
 bool dti_flow_is_combined(const struct dti_call *call)
 {
     /* True if the values of replica 0 are used as they are. */
     bool first_only = call->pattern == DTI_PATTERN_TARGET && call->op == 0;
-    return shape_of[call->pattern].combines && !first_only;
+    return dti_flow_shape(call)->from == DTI_END_EVERY && !first_only;
 }
 
 /* Returns the reduction of a dtype and op over the replicas. */
@@ -81,9 +70,21 @@ bool dti_flow_resume_access(struct dti_flow *flow)
 static size_t number_of_segments(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
-    return dti_call_has_items(call)              ? call->count
-           : shape_of[call->pattern].per_replica ? flow->self->all_replicas
-                                                 : 1;
+    size_t n = flow->self->all_replicas;
+    enum dti_segment_end from = dti_flow_shape(call)->from, to = dti_flow_shape(call)->to;
+    return dti_call_has_items(call)                     ? call->count
+           : to == DTI_END_EACH_ROW                     ? n * n
+           : from == DTI_END_EACH || to == DTI_END_EACH ? n
+                                                        : 1;
+}
+
+static uint32_t replica_at(const struct dti_flow *flow, enum dti_segment_end end, size_t index)
+{
+    uint32_t n = flow->self->all_replicas;
+    return end == DTI_END_EVERY      ? DTI_ALL
+           : end == DTI_END_ROOT     ? flow->call->root
+           : end == DTI_END_EACH_ROW ? (uint32_t)(index / n)
+                                     : (uint32_t)(index % n);
 }
 
 /* Sets the other members of a segment whose index and offsets are known. Returns false if there is no such
@@ -91,14 +92,19 @@ static size_t number_of_segments(const struct dti_flow *flow)
 static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
 {
     const struct dti_call *call = flow->call;
-    uint32_t one = shape_of[call->pattern].per_replica ? (uint32_t)segment->index : call->root;
     if (segment->index == number_of_segments(flow))
         return false;
     segment->count = dti_call_has_items(call) ? call->list[segment->index].count
                      : call->counts != NULL   ? call->counts[segment->index]
                                               : call->count;
-    segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
-    segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
+    segment->from = dti_flow_is_combined(call) || dti_flow_shape(call)->from != DTI_END_EVERY
+                        ? replica_at(flow, dti_flow_shape(call)->from, segment->index)
+                        : call->root;
+    segment->to = replica_at(flow, dti_flow_shape(call)->to, segment->index);
+    if (call->pattern == DTI_PATTERN_ALL_TO_ALL) { /* whose parts are equally long */
+        segment->src_first = segment->to * call->count;
+        segment->dst_first = segment->from * call->count;
+    }
     if (dti_call_has_items(call))
         flow->reduction = reduction_of(flow->sync, call->list[segment->index].dtype, (ditto_op)call->op);
     return true;
@@ -110,6 +116,17 @@ bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment)
     return fill_in(flow, segment);
 }
 
+bool dti_flow_begin_near(struct dti_flow *flow, struct dti_segment *segment, size_t grain, size_t *base)
+{
+    *segment = (struct dti_segment){ .count = flow->call->count };
+    size_t grains = dti_flow_grains(flow, segment);
+    /* Every replica would walk over the rows of all others. */
+    if (flow->call->pattern == DTI_PATTERN_ALL_TO_ALL && grains != 0)
+        segment->index = grain / grains;
+    *base = segment->index * grains;
+    return fill_in(flow, segment);
+}
+
 void dti_flow_item(struct dti_flow *flow, struct dti_segment *segment, size_t item)
 {
     *segment = (struct dti_segment){ .index = item };
@@ -118,8 +135,8 @@ void dti_flow_item(struct dti_flow *flow, struct dti_segment *segment, size_t it
 
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment)
 {
-    segment->src_first += shape_of[flow->call->pattern].cut_src ? segment->count : 0;
-    segment->dst_first += shape_of[flow->call->pattern].cut_dst ? segment->count : 0;
+    segment->src_first += dti_flow_shape(flow->call)->cuts_src ? segment->count : 0;
+    segment->dst_first += dti_flow_shape(flow->call)->cuts_dst ? segment->count : 0;
     if (dti_call_has_items(flow->call))
         segment->mailbox_offset += dti_item_bytes(&flow->call->list[segment->index]);
     segment->index++;
@@ -151,9 +168,11 @@ size_t dti_flow_all_grains(const struct dti_flow *flow)
             sum += dti_item_grains(&flow->call->list[i]);
         return sum;
     }
-    struct dti_flow walk = *flow; /* a copy, because the walk changes its reduction */
-    struct dti_segment segment;
+    struct dti_segment segment = { .count = flow->call->count };
     size_t grains = 0;
+    if (flow->call->counts == NULL)
+        return number_of_segments(flow) * dti_flow_grains(flow, &segment);
+    struct dti_flow walk = *flow; /* a copy, because the walk changes its reduction */
     for (bool more = dti_flow_begin(&walk, &segment); more; more = dti_flow_next(&walk, &segment))
         grains += dti_flow_grains(&walk, &segment);
     return grains;
@@ -218,12 +237,19 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
     const struct dti_copy_set *set = flow->target != NULL ? &flow->target->copy_set[segment->index] : NULL;
     uint32_t self = flow->self->index, found = 0, n = set != NULL ? set->copies : flow->sync->num_replicas;
     *far = 0;
+    if (segment->to != DTI_ALL) { /* there is no target */
+        if (segment->to < first || segment->to >= end)
+            return 0;
+        flow->workspace->destination[0] = destination_of(flow, segment, segment->to);
+        *far = dti_is_far(flow->sync, self, segment->to);
+        return 1;
+    }
     /* Without a target, each replica begins with its own destination, so that the writers spread over the
      * buffers. */
     for (uint32_t k = 0; k < n; k++) {
         uint32_t i = set != NULL ? k : self + k < n ? self + k : self + k - n;
         uint32_t near_to = set != NULL ? set->copy[i].owner : i;
-        if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
+        if (near_to < first || near_to >= end)
             continue;
         flow->workspace->destination[found++] = set != NULL
                                                     ? (char *)set->copy[i].data +

@@ -72,6 +72,32 @@ struct dti_segment {
     size_t mailbox_offset;
 };
 
+/* Which replicas a segment comes from, or goes to. */
+enum dti_segment_end {
+    DTI_END_EVERY, /* all of them. As sources they are combined. */
+    DTI_END_ROOT,
+    DTI_END_EACH, /* replica i for segment i */
+
+    /* Each replica has a row of segments, one from each replica. */
+    DTI_END_EACH_ROW,
+};
+
+/* Describes the segments of a pattern. There is a segment for each replica if it comes from each of them, or
+ * goes to each, and otherwise one. A call that has items has a segment for each item instead. */
+struct dti_flow_shape {
+    enum dti_segment_end from, to;
+
+    /* cuts_src is true if each segment follows the earlier ones in the buffer of the source, and cuts_dst if
+     * it follows them in the buffer of the destination. Otherwise each begins at the start of the buffer. */
+    bool cuts_src, cuts_dst;
+};
+extern const struct dti_flow_shape dti_flow_shapes[DTI_NUM_PATTERNS];
+
+static inline const struct dti_flow_shape *dti_flow_shape(const struct dti_call *call)
+{
+    return &dti_flow_shapes[call->pattern];
+}
+
 /* Returns how the elements of the call are combined, if they all have one dtype. If the call has items, every
  * segment sets its own reduction. */
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call);
@@ -96,6 +122,10 @@ bool dti_flow_resume_access(struct dti_flow *flow);
  * items, they also set the reduction of the flow to that of the segment. */
 bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment);
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);
+
+/* As dti_flow_begin, but may set a later segment, if grain `grain` of the whole row is not in those before it.
+ * *base is the number of grains in them. */
+bool dti_flow_begin_near(struct dti_flow *flow, struct dti_segment *segment, size_t grain, size_t *base);
 
 /* A grain is the number of elements in a cache line, at least 1. Indices are divided at multiples of a
  * grain. */

@@ -32,6 +32,19 @@ static const char *keep_payload(const struct dti_replica *self, const struct dti
     return (const char *)own;
 }
 
+/* Moves the part that a replica has for itself, in a call that moves parts, before the meeting. No other
+ * replica writes its place, and the source may be shared. */
+static void place_own_part(const struct dti_replica *self, const struct dti_call *call)
+{
+    size_t bytes = call->count * call->element_bytes, before = self->index * bytes;
+    if (bytes == 0 || (call->root != DTI_NO_ROOT && call->root != self->index))
+        return;
+    const char *from = (const char *)call->src + (dti_flow_shape(call)->cuts_src ? before : 0);
+    char *to = (char *)call->dst + (dti_flow_shape(call)->cuts_dst ? before : 0);
+    if (to != from)
+        memcpy(to, from, bytes);
+}
+
 /* A call whose payloads can be read: after the meeting, or while it joins them. */
 struct payloads {
     const struct dti_call *call;
@@ -39,7 +52,7 @@ struct payloads {
     /* The number of bytes of each replica. */
     size_t bytes;
 
-    /* Of this replica (keep_payload). */
+    /* Of this replica (keep_payload). NULL if its part for itself is in its place (place_own_part). */
     const char *own;
 };
 
@@ -226,8 +239,10 @@ static const void *pack(const struct dti_call *call, char *payload)
 static size_t own_bytes(const struct dti_replica *self, const struct dti_prepared_call *prepared)
 {
     const struct dti_call *call = prepared->call;
-    if (call->pattern == DTI_PATTERN_BROADCAST)
+    if (dti_flow_shape(call)->from == DTI_END_ROOT)
         return self->index == call->root ? prepared->size.own : 0;
+    if (call->pattern == DTI_PATTERN_GATHER)
+        return self->index == call->root ? 0 : prepared->size.own;
     if (call->pattern == DTI_PATTERN_ALL_GATHER && call->counts != NULL)
         return call->counts[self->index] * call->element_bytes;
     return prepared->size.own;
@@ -243,14 +258,18 @@ static void count_read(struct dti_replica *self, uint32_t replica, size_t bytes)
         counters->read_near += bytes;
 }
 
-/* Copies the payloads of replicas [first, end) to the destination, one after the other. */
+/* Copies what the payloads of replicas [first, end) have for this replica to the destination, one after the
+ * other. */
 static void copy_payloads(struct dti_replica *self, uint32_t seq, const struct payloads *p, uint32_t first,
                           uint32_t end)
 {
-    size_t bytes = p->call->count * p->call->element_bytes;
+    size_t bytes = p->call->count * p->call->element_bytes,
+           before = dti_flow_shape(p->call)->cuts_src ? self->index * bytes : 0;
     char *to = p->call->dst;
     for (uint32_t i = first; i < end; i++, to += bytes) {
-        const char *from = payload_of(self, p, i, seq);
+        if (i == self->index && p->own == NULL)
+            continue;
+        const char *from = payload_of(self, p, i, seq) + before;
         if (to != from) /* they are equal if the own part is in its place */
             memcpy(to, from, bytes);
         count_read(self, i, bytes);
@@ -282,10 +301,16 @@ static bool read_directly(struct dti_replica *self, uint32_t seq, const struct d
         return false;
     switch (call->pattern) {
     case DTI_PATTERN_BROADCAST: /* the root has its data already */
+    case DTI_PATTERN_SCATTER:
         copy_payloads(self, seq, p, root, root + (root != self->index));
         return true;
     case DTI_PATTERN_ALL_GATHER:
+    case DTI_PATTERN_ALL_TO_ALL:
         copy_payloads(self, seq, p, 0, self->num_replicas);
+        return true;
+    case DTI_PATTERN_GATHER:
+        if (root == self->index)
+            copy_payloads(self, seq, p, 0, self->num_replicas);
         return true;
     case DTI_PATTERN_REDUCE_SCATTER:
         combine_own(self, seq, prepared, p);
@@ -315,7 +340,11 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
                                    .payload_bytes = own_bytes(self, prepared),
                                    /* Also of a replica that is not the root: it may be the next root. */
                                    .next_bytes = prepared->size.own };
-    struct payloads payloads = { call, prepared->size.own, keep_payload(self, &arrival) };
+    struct payloads payloads = { .call = call, .bytes = prepared->size.own };
+    if (dti_call_moves_parts(call))
+        place_own_part(self, call);
+    else
+        payloads.own = keep_payload(self, &arrival);
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     if (read_directly(self, seq, prepared, &payloads))
         return DITTO_OK;

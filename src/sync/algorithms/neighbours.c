@@ -1,4 +1,4 @@
-/* src/sync/algorithms/neighbours.c - replicas give data to each other.
+/* src/sync/algorithms/neighbours.c - replicas give data to each other. See neighbours.h.
  *
  * Every replica puts a head into its mailbox. If all that it gives fits too, its parts and their elements
  * follow. If this is so for all replicas, each takes what it receives out of the mailboxes of its partners,
@@ -6,9 +6,11 @@
  * replicas read all heads, so all decide alike. */
 #include "sync/algorithms/neighbours.h"
 #include "base/errors/status.h"
+#include "base/types/types.h"
 #include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
+#include "sync/algorithms/flow.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
@@ -97,32 +99,40 @@ static const struct head *head_of(const struct dti_replica *self, uint32_t repli
     return (const struct head *)(const void *)payload_of(self, replica, seq);
 }
 
-/* Stops the run, because the partner's part is not what `part` expects. `found` is NULL if there is none. */
-static ditto_status fail_part(struct dti_replica *self, const ditto_exchange_part *part,
-                              const struct entry *found)
+/* Stops the run, because the partner's part is not what `part` of this replica's list expects. `found` is
+ * NULL if there is none. */
+static ditto_status fail_part(struct dti_replica *self, const struct dti_exchange_list *list,
+                              const ditto_exchange_part *part, const struct entry *found)
 {
-    char theirs[100] = "has no such part";
+    char theirs[100] = "has no such part", tag[24] = "";
     uint32_t partner = dti_id_of_rank(self, part->replica);
     if (found != NULL)
         snprintf(theirs, sizeof theirs, "gives %zu x %s", (size_t)found->count,
                  ditto_dtype_name((ditto_dtype)found->dtype));
-    DTI_FAIL(
-        DITTO_ERR_DIVERGED,
-        "replica %u expects %zu x %s of replica %u in ditto_exchange (tag %u), but replica %u %s: a part "
-        "of one replica belongs to a part of the other, with the same tag, count and dtype",
-        self->id, part->dst_count, ditto_dtype_name(part->dtype), partner, part->tag, partner, theirs);
+    if (list->name == NULL)
+        snprintf(tag, sizeof tag, " (tag %u)", part->tag);
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u expects %zu x %s of replica %u in %s%s, but replica %u %s: %s",
+             self->id, part->dst_count, ditto_dtype_name(part->dtype), partner,
+             list->name != NULL ? list->name : "ditto_exchange", tag, partner, theirs,
+             list->name != NULL ? "the src_counts of one replica are the dst_counts of the others"
+                                : "a part of one replica belongs to a part of the other, with the same tag, "
+                                  "count and dtype");
     dti_replica_stop(self);
     return DITTO_ERR_DIVERGED;
 }
 
-/* Copies what the partner gives. */
-static ditto_status take(struct dti_replica *self, const ditto_exchange_part *part, const struct entry *found,
-                         const void *elements)
+static bool fits_together(const ditto_exchange_part *part, const struct entry *found)
 {
-    bool same = found != NULL && found->count == part->dst_count && found->dtype == (uint32_t)part->dtype;
-    if (!same || (elements == NULL && part->dst_count != 0))
-        return fail_part(self, part, found);
-    if (part->dst_count != 0)
+    return found != NULL && found->count == part->dst_count && found->dtype == (uint32_t)part->dtype;
+}
+
+/* Copies what the partner gives. */
+static ditto_status take(struct dti_replica *self, const struct dti_exchange_list *list,
+                         const ditto_exchange_part *part, const struct entry *found, const void *elements)
+{
+    if (!fits_together(part, found) || (elements == NULL && part->dst_count != 0))
+        return fail_part(self, list, part, found);
+    if (part->dst_count != 0 && part->dst != elements)
         memcpy(part->dst, elements, dst_bytes(part));
     return DITTO_OK;
 }
@@ -143,33 +153,126 @@ static ditto_status take_from_mailboxes(struct dti_replica *self, const struct d
             k++;
         bool found = k < parts && entry[k].offset <= DTI_PAYLOAD_BYTES &&
                      dst_bytes(part) <= DTI_PAYLOAD_BYTES - entry[k].offset;
-        DTI_TRY(take(self, part, k < parts ? &entry[k] : NULL, found ? payload + entry[k].offset : NULL));
+        DTI_TRY(
+            take(self, list, part, k < parts ? &entry[k] : NULL, found ? payload + entry[k].offset : NULL));
     }
     return DITTO_OK;
 }
 
 /* -- from the buffers of partners -- */
 
-ditto_status dti_exchange_take(struct dti_replica *self, const ditto_exchange_part *part,
-                               const struct dti_exchange_list *theirs)
+void dti_swap_parts(void *to, const void *from, void *other_to, const void *other_from, size_t bytes)
+{
+    char tile[4096];
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = bytes - at < sizeof tile ? bytes - at : sizeof tile;
+        memcpy(tile, (const char *)other_from + at, length);
+        memcpy((char *)to + at, (const char *)from + at, length);
+        memcpy((char *)other_to + at, tile, length);
+    }
+}
+
+static bool is_in_place(const ditto_exchange_part *part)
+{
+    return part->src == part->dst && part->src_count != 0 && part->dst_count != 0;
+}
+
+/* Exchanges this replica's half of two parts that fit together, of which one is in place. */
+static void swap_half(const struct dti_replica *self, const ditto_exchange_part *part,
+                      const ditto_exchange_part *theirs)
+{
+    size_t element = ditto_dtype_bytes(part->dtype), half = part->dst_count / 2;
+    bool is_lower = self->rank < part->replica;
+    size_t at = is_lower ? 0 : half * element, count = is_lower ? half : part->dst_count - half;
+    dti_swap_parts((char *)part->dst + at, (const char *)theirs->src + at, (char *)theirs->dst + at,
+                   (const char *)part->src + at, count * element);
+}
+
+ditto_status dti_exchange_take(struct dti_replica *self, const struct dti_exchange_list *list,
+                               const ditto_exchange_part *part, const struct dti_exchange_list *theirs)
 {
     size_t k = 0;
     while (k < theirs->parts && (theirs->part[k].replica != self->rank || theirs->part[k].tag != part->tag))
         k++;
     if (k == theirs->parts)
-        return take(self, part, NULL, NULL);
-    struct entry found = { .count = theirs->part[k].src_count, .dtype = (uint32_t)theirs->part[k].dtype };
-    return take(self, part, &found, theirs->part[k].src);
+        return take(self, list, part, NULL, NULL);
+    const ditto_exchange_part *other = &theirs->part[k];
+    struct entry found = { .count = other->src_count, .dtype = (uint32_t)other->dtype };
+    if (part->replica == self->rank || !(is_in_place(part) || is_in_place(other)) ||
+        !fits_together(part, &found))
+        return take(self, list, part, &found, other->src);
+    /* If this is not so, the other replica finds it, and fails. */
+    if (other->dst_count == part->src_count && other->dst_count == part->dst_count)
+        swap_half(self, part, other);
+    return DITTO_OK;
 }
 
 static ditto_status take_from_buffers(struct dti_replica *self, const struct dti_exchange_list *list,
                                       uint32_t seq)
 {
     for (size_t i = 0; i < list->parts; i++)
-        DTI_TRY(dti_exchange_take(self, &list->part[i],
+        DTI_TRY(dti_exchange_take(self, list, &list->part[i],
                                   dti_call_of(self->sync, list->part[i].replica, seq)->more));
     return DITTO_OK;
 }
+
+/* -- a call as an exchange -- */
+
+/* The parts of a source or a destination. */
+struct side {
+    const char *name;
+    const char *data;
+    bool is_cut; /* true if it has a part for each replica */
+    const size_t *counts, *offsets;
+    size_t next; /* the first element after the parts so far */
+};
+
+/* Finds part `i` of a side. Elements of an empty part have no address. */
+static ditto_status find_part(const struct dti_replica *self, const struct dti_call *call, struct side *side,
+                              uint32_t i, const void **data, size_t *count)
+{
+    size_t first = side->is_cut && side->offsets != NULL ? side->offsets[i] : side->next, end, bytes;
+    *count = side->counts == NULL ? call->count : side->counts[side->is_cut ? i : self->rank];
+    if (__builtin_add_overflow(first, *count, &end) || !dti_multiply(end, call->element_bytes, &bytes))
+        return DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "part %u of %s, %zu elements from element %zu on, ends beyond what a size_t can count", i,
+            side->name, *count, first);
+    DTI_TRY(dti_buffer_check(side->data, *count * call->element_bytes, (ditto_dtype)call->dtype, side->name));
+    side->next = side->is_cut ? end : 0;
+    *data = *count != 0 ? side->data + first * call->element_bytes : NULL;
+    return DITTO_OK;
+}
+
+ditto_status dti_exchange_list_parts(const struct dti_replica *self, const struct dti_call *call,
+                                     const ditto_all_to_all_parts *sizes, ditto_exchange_part *out,
+                                     size_t *parts)
+{
+    const ditto_all_to_all_parts equal = { NULL, NULL, NULL, NULL };
+    sizes = sizes != NULL ? sizes : &equal;
+    const struct dti_flow_shape *shape = dti_flow_shape(call);
+    struct side from = { "src", call->src, shape->cuts_src, sizes->src_counts, sizes->src_offsets, 0 },
+                to = { "dst", call->dst, shape->cuts_dst, sizes->dst_counts, sizes->dst_offsets, 0 };
+    bool from_root = shape->from == DTI_END_ROOT, to_root = shape->to == DTI_END_ROOT,
+         is_root = self->rank == call->root;
+    *parts = 0;
+    for (uint32_t i = 0; i < self->all_replicas; i++) {
+        bool gives = from_root ? is_root : !to_root || i == call->root,
+             takes = to_root ? is_root : !from_root || i == call->root;
+        ditto_exchange_part part = { .replica = i, .dtype = (ditto_dtype)call->dtype };
+        const void *dst = NULL;
+        if (gives)
+            DTI_TRY(find_part(self, call, &from, i, &part.src, &part.src_count));
+        if (takes)
+            DTI_TRY(find_part(self, call, &to, i, &dst, &part.dst_count));
+        part.dst = (void *)(uintptr_t)dst;
+        if (gives || takes)
+            out[(*parts)++] = part;
+    }
+    return DITTO_OK;
+}
+
+/* -- both -- */
 
 static ditto_status exchange(struct dti_replica *self, const struct dti_call *call,
                              const struct dti_exchange_list *list, struct dti_deadline *deadline)
@@ -177,6 +280,9 @@ static ditto_status exchange(struct dti_replica *self, const struct dti_call *ca
     unsigned char *own = self->sync->state[self->index].own_payload;
     struct dti_arrival arrival = { .call = call, .payload = own, .payload_bytes = pack(list, own) };
     uint32_t seq, second_seq;
+    /* A shorter payload of a call with a dtype would be put elsewhere (dti_mailbox_payload). */
+    if (arrival.payload_bytes <= DTI_INLINE_PAYLOAD_BYTES && call->dtype != 0)
+        arrival.payload_bytes = DTI_INLINE_PAYLOAD_BYTES + 1;
     arrival.next_bytes = arrival.payload_bytes;
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     bool all_fit = true;

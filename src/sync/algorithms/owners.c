@@ -1,6 +1,7 @@
 /* src/sync/algorithms/owners.c - replicas divide the indices. The owner of a range reads it from all sources,
  * combines it, and writes it to all destinations. */
 #include "sync/algorithms/helper_work.h"
+#include "sync/algorithms/neighbours.h"
 
 #include <string.h>
 
@@ -191,6 +192,38 @@ static void combine_and_finish(const struct walk *w, size_t first, size_t end)
     }
 }
 
+/* Moves a part of an all-to-all in place. Its destination is the source of the part in the other direction,
+ * so the two change places. Each of the two replicas does this for one half of the elements. Returns false if
+ * neither replica is in place, or if it is the replica's part for itself. */
+static bool swap_parts(struct dti_flow *flow, const struct dti_segment *segment, size_t first, size_t end)
+{
+    struct dti_segment back = { .from = segment->to,
+                                .to = segment->from,
+                                .src_first = segment->dst_first,
+                                .dst_first = segment->src_first };
+    size_t bytes = flow->reduction.element_bytes, half = segment->count / 2;
+    uint32_t far;
+    if (flow->from_mailboxes || segment->from == segment->to)
+        return false;
+    char *to = flow->workspace->destination[0], *to_other;
+    dti_flow_destinations(flow, &back, back.to, back.to + 1, &far);
+    to_other = flow->workspace->destination[0];
+    flow->workspace->destination[0] = to;
+    const char *from = dti_flow_source(flow, segment, segment->from),
+               *from_other = dti_flow_source(flow, &back, back.from);
+    if (to != from_other && to_other != from)
+        return false;
+    if (segment->to < segment->from)
+        end = end < half ? end : half;
+    else
+        first = first > half ? first : half;
+    if (first < end)
+        dti_swap_parts(to + first * bytes, from + first * bytes, to_other + first * bytes,
+                       from_other + first * bytes, (end - first) * bytes);
+    flow->workspace->counters.written_near += first < end ? 2 * (end - first) * bytes : 0;
+    return true;
+}
+
 static void walk_range(struct dti_flow *flow, const struct dti_segment *segment, uint32_t group_first,
                        uint32_t group_end, size_t first, size_t end)
 {
@@ -200,6 +233,8 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     w.destinations = dti_flow_destinations(flow, segment, group_first, group_end, &w.far_destinations);
     bool finishes = flow->target != NULL && flow->target->finish != NULL;
     if (first == end || (w.destinations == 0 && !(finishes && segment->from == DTI_ALL)))
+        return;
+    if (flow->call->pattern == DTI_PATTERN_ALL_TO_ALL && swap_parts(flow, segment, first, end))
         return;
     w.sources = dti_flow_sources(flow, segment, 0, flow->sync->num_replicas, &far);
     flow->workspace->counters.read_near += (w.sources - far) * bytes;
@@ -221,9 +256,31 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     flow->streams = streams;
 }
 
+static void segments_in_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first,
+                              uint32_t group_end)
+{
+    struct dti_segment segment;
+    size_t base;
+    for (bool more = dti_flow_begin_near(flow, &segment, from, &base); more && base < to;
+         more = dti_flow_next(flow, &segment)) {
+        size_t first, count;
+        if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
+            walk_range(flow, &segment, group_first, group_end, first, first + count);
+        /* The next segment would begin a new reduction, and the error would be lost. */
+        if (flow->reduction.failed != DITTO_OK)
+            break;
+        base += dti_flow_grains(flow, &segment);
+    }
+}
+
 void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
 {
     struct dti_segment segment;
+    if (flow->call->pattern == DTI_PATTERN_ALL_TO_ALL) { /* in which each replica has its row of grains */
+        size_t row = dti_flow_all_grains(flow) / flow->self->all_replicas;
+        segments_in_range(flow, group_first * row, group_end * row, group_first, group_end);
+        return;
+    }
     for (bool more = dti_flow_begin(flow, &segment); more; more = dti_flow_next(flow, &segment)) {
         if (segment.count != 0)
             walk_range(flow, &segment, group_first, group_end, 0, segment.count);
@@ -247,23 +304,6 @@ static void items_in_range(struct dti_flow *flow, size_t from, size_t to, uint32
                 walk_range(flow, &segment, group_first, group_end, first, first + count);
         }
         base += grains;
-    }
-}
-
-static void segments_in_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first,
-                              uint32_t group_end)
-{
-    struct dti_segment segment;
-    size_t base = 0;
-    for (bool more = dti_flow_begin(flow, &segment); more && base < to;
-         more = dti_flow_next(flow, &segment)) {
-        size_t first, count;
-        if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
-            walk_range(flow, &segment, group_first, group_end, first, first + count);
-        /* The next segment would begin a new reduction, and the error would be lost. */
-        if (flow->reduction.failed != DITTO_OK)
-            break;
-        base += dti_flow_grains(flow, &segment);
     }
 }
 

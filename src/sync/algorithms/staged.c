@@ -15,6 +15,7 @@
  * staged any more (dti_stage). bench/curve.sh measures all of this. */
 #include "sync/algorithms/staged.h"
 #include "replicas/team/team.h"
+#include "sync/algorithms/flow.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
@@ -41,8 +42,8 @@ bool dti_both_stage(const struct dti_replica *self, uint32_t seq)
     const struct dti_call *mine = dti_call_of(self->sync, self->index, seq),
                           *theirs = dti_call_of(self->sync, !self->index, seq);
     size_t bytes = mine->count * mine->element_bytes,
-           src_bytes = mine->pattern == DTI_PATTERN_REDUCE_SCATTER ? 2 * bytes : bytes,
-           dst_bytes = mine->pattern == DTI_PATTERN_ALL_GATHER ? 2 * bytes : bytes;
+           src_bytes = dti_flow_shape(mine)->cuts_src ? 2 * bytes : bytes,
+           dst_bytes = dti_flow_shape(mine)->cuts_dst ? 2 * bytes : bytes;
     return dti_stages(mine) && dti_stages(theirs) && !overlap(mine->src, src_bytes, theirs->src, src_bytes) &&
            !overlap(mine->src, src_bytes, theirs->dst, dst_bytes) &&
            !overlap(mine->dst, dst_bytes, theirs->src, src_bytes);
@@ -63,9 +64,9 @@ static size_t chunk_count(const struct dti_call *call, size_t first)
 static const char *needed(const struct dti_replica *self, const struct dti_call *call)
 {
     bool is_root = self->index == call->root;
-    size_t before = call->pattern == DTI_PATTERN_REDUCE_SCATTER ? !self->index * call->count : 0;
-    if ((call->pattern == DTI_PATTERN_BROADCAST && !is_root) ||
-        (call->pattern == DTI_PATTERN_REDUCE && is_root))
+    const struct dti_flow_shape *shape = dti_flow_shape(call);
+    size_t before = shape->cuts_src ? !self->index * call->count : 0;
+    if ((is_root ? shape->to : shape->from) == DTI_END_ROOT)
         return NULL;
     return (const char *)call->src + before * call->element_bytes;
 }
@@ -111,20 +112,25 @@ static void use_chunk(struct dti_replica *self, struct dti_reduction *r, const s
     uint32_t other = !self->index;
     const unsigned char *stage = stage_of(self, other, seq);
     size_t size = call->element_bytes, bytes = chunk_count(call, first) * size, part = call->count * size;
-    const char *src = (const char *)call->src + first * size;
-    char *dst = (char *)call->dst + first * size;
-    bool is_root = self->index == call->root, gathers = call->pattern == DTI_PATTERN_ALL_GATHER;
-    if ((call->pattern == DTI_PATTERN_BROADCAST && is_root) ||
-        (call->pattern == DTI_PATTERN_REDUCE && !is_root))
+    const struct dti_flow_shape *shape = dti_flow_shape(call);
+    bool is_root = self->index == call->root;
+    if (!is_root && shape->to == DTI_END_ROOT)
         return;
-    if (gathers && dst + self->index * part != src)
-        memcpy(dst + self->index * part, src, bytes);
-    if (gathers || call->pattern == DTI_PATTERN_BROADCAST) {
-        memcpy(dst + (gathers ? other * part : 0), stage, bytes);
-    } else {
-        src += call->pattern == DTI_PATTERN_REDUCE_SCATTER ? self->index * part : 0;
-        combine(self, r, src, stage, bytes / size, dst);
+    char *dst = (char *)call->dst + first * size;
+    if (!is_root && shape->from == DTI_END_ROOT) {
+        memcpy(dst, stage, bytes);
+        return;
     }
+    const char *own = (const char *)call->src + first * size + (shape->cuts_src ? self->index * part : 0);
+    if (dti_flow_is_combined(call)) {
+        combine(self, r, own, stage, bytes / size, dst);
+        return;
+    }
+    char *own_dst = dst + (shape->cuts_dst ? self->index * part : 0);
+    if (own_dst != own) /* they are equal in a broadcast, and in place */
+        memcpy(own_dst, own, bytes);
+    if (shape->cuts_dst) /* the root of a broadcast or a scatter receives nothing */
+        memcpy(dst + other * part, stage, bytes);
 }
 
 ditto_status dti_use_staged(struct dti_replica *self, const struct dti_prepared_call *prepared, uint32_t seq,

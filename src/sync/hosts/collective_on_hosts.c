@@ -6,6 +6,7 @@
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/algorithms/neighbours.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/hosts/gather.h"
 #include "sync/hosts/started.h"
@@ -331,9 +332,24 @@ ditto_status dti_hosts_execute(struct dti_replica *self, const struct dti_prepar
     return DITTO_OK;
 }
 
+/* Executes a call that moves equal parts, as an exchange. */
+static ditto_status move_parts(struct dti_replica *self, const struct dti_call *given,
+                               struct dti_deadline *deadline)
+{
+    ditto_exchange_part parts[DITTO_MAX_REPLICAS];
+    struct dti_exchange_list list = { .part = parts, .name = given->name };
+    struct dti_call call = *given;
+    DTI_TRY(dti_exchange_list_parts(self, given, NULL, parts, &list.parts));
+    call.more = &list;
+    call.known_number = 0; /* the list is a part of the call, too */
+    return dti_exchange_on_hosts(self, &call, &list, deadline);
+}
+
 ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                      const struct dti_target *target, struct dti_deadline *deadline)
 {
+    if (dti_call_moves_parts(prepared->call))
+        return move_parts(self, prepared->call, deadline);
     DTI_TRY(dti_pending_finish_all(self, deadline));
     return dti_hosts_execute(self, prepared, target, deadline);
 }

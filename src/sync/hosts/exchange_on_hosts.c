@@ -1,4 +1,5 @@
-/* src/sync/hosts/exchange_on_hosts.c - replicas of several hosts give data to each other (ditto_exchange).
+/* src/sync/hosts/exchange_on_hosts.c - replicas of several hosts give data to each other: ditto_exchange, and
+ * collectives that move parts.
  *
  * Parts between two replicas of this host are copied as on one host. All other parts of this host are given
  * to each other host in one message, and taken out of one message from it. First the hosts compare, for each
@@ -10,6 +11,7 @@
 #include "base/text/text.h"
 #include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
+#include "sync/algorithms/flow.h"
 #include "sync/algorithms/neighbours.h"
 #include "sync/algorithms/other_hosts.h"
 #include "sync/hosts/gather.h"
@@ -44,11 +46,19 @@ struct dti_hosts_exchange {
     size_t num_given, num_expected, most;
     struct between *between; /* [hosts], of which num_between are used */
     uint32_t num_between;
+
+    /* The lists of a started operation, one for each replica of this host, and all their parts. NULL until
+     * there is one. */
+    struct dti_exchange_list *lists;
+    ditto_exchange_part *parts;
 };
 
 /* What the driver needs for one call. */
 struct exchanging {
     uint32_t seq;
+
+    /* [replicas of this host] The lists of a started operation, or NULL. Otherwise they are announced. */
+    const struct dti_exchange_list *lists;
     struct dti_hosts_exchange *x;
 };
 
@@ -60,6 +70,8 @@ void dti_hosts_exchange_free(ditto_cluster *cluster, struct dti_hosts_exchange *
     free(x->given);
     free(x->expected);
     free(x->between);
+    free(x->lists);
+    free(x->parts);
     free(x);
 }
 
@@ -91,7 +103,19 @@ static ditto_status make(struct dti_hosts *hosts)
 static const struct dti_exchange_list *list_of(const struct dti_hosts_call *c, const struct exchanging *e,
                                                uint32_t index)
 {
-    return dti_call_of(c->self->sync, index, e->seq)->more;
+    return e->lists != NULL ? &e->lists[index] : dti_call_of(c->self->sync, index, e->seq)->more;
+}
+
+/* The driver of a started operation has access from before it until after it (started.h). */
+static bool begin_access(const struct dti_hosts_call *c)
+{
+    return c->started != 0 || dti_access_begin(c->self);
+}
+
+static void end_access(const struct dti_hosts_call *c)
+{
+    if (c->started == 0)
+        dti_access_end(c->self);
 }
 
 static ditto_status reserve(const struct dti_hosts_call *c, const struct exchanging *e)
@@ -174,12 +198,12 @@ static void sum_up(struct dti_hosts_exchange *x)
 static ditto_status collect(const struct dti_hosts_call *c, const struct exchanging *e)
 {
     struct dti_hosts_exchange *x = e->x;
-    if (!dti_access_begin(c->self))
+    if (!begin_access(c))
         return dti_team_stop_status(c->self->team);
     ditto_status status = reserve(c, e);
     for (uint32_t i = 0; status == DITTO_OK && i < c->self->num_replicas; i++)
         collect_of(c, list_of(c, e, i), c->hosts->first + i, x);
-    dti_access_end(c->self);
+    end_access(c);
     if (status != DITTO_OK)
         return status;
     if (x->num_given != 0) {
@@ -212,12 +236,13 @@ static ditto_status fail_pair(const struct dti_hosts_call *c, uint32_t from, uin
     dti_describe_host(c->hosts->cluster, from, &text);
     text = (struct dti_text){ taker, sizeof taker, 0 };
     dti_describe_host(c->hosts->cluster, to, &text);
-    return DTI_FAIL(DITTO_ERR_DIVERGED,
-                    "in ditto_exchange #%llu %s gives %llu parts to %s, which expects %llu%s: a part of one "
-                    "replica belongs to a part of the other, with the same tag, count and dtype",
-                    (unsigned long long)c->number, giver, (unsigned long long)gives->given, taker,
-                    (unsigned long long)expects->expected,
-                    gives->given == expects->expected ? " with other replicas, tags, counts or dtypes" : "");
+    return DTI_FAIL(
+        DITTO_ERR_DIVERGED,
+        "in %s #%llu %s gives %llu parts to %s, which expects %llu%s: a part of one replica belongs "
+        "to a part of the other, with the same tag, count and dtype",
+        c->call->name, (unsigned long long)c->number, giver, (unsigned long long)gives->given, taker,
+        (unsigned long long)expects->expected,
+        gives->given == expects->expected ? " with other replicas, tags, counts or dtypes" : "");
 }
 
 /* Compares what each host gives with what the other expects. All hosts compare the same. */
@@ -260,7 +285,7 @@ static ditto_status begin_messages(const struct dti_hosts_call *c, struct dti_ho
     for (uint32_t k = 0; k < x->num_between; at += x->between[k++].expected_bytes)
         DTI_TRY(dti_transfers_receive(c->hosts->cluster, x->transfers, x->between[k].host, at,
                                       x->between[k].expected_bytes));
-    if (!dti_access_begin(c->self))
+    if (!begin_access(c))
         return dti_team_stop_status(c->self->team);
     ditto_status status = DITTO_OK;
     size_t i = 0;
@@ -271,7 +296,7 @@ static ditto_status begin_messages(const struct dti_hosts_call *c, struct dti_ho
         status = dti_transfers_send(c->hosts->cluster, x->transfers, x->between[k].host, at,
                                     x->between[k].given_bytes);
     }
-    dti_access_end(c->self);
+    end_access(c);
     return status;
 }
 
@@ -298,13 +323,14 @@ static ditto_status driven_exchange(const struct dti_hosts_call *c)
                                   &limits, late);
 }
 
-/* Copies a part of another host, which has arrived. It is there, because the hosts have compared all
+/* Copies a part of another host to a replica of this one. It has arrived, because the hosts have compared all
  * parts. */
-static void take_crossing(const struct dti_hosts_call *c, const ditto_exchange_part *part)
+static void take_crossing(const struct dti_hosts_call *c, const struct dti_replica *taker,
+                          const ditto_exchange_part *part)
 {
     const struct dti_hosts_exchange *x = c->hosts->exchange;
     struct crossing key = { .host = dti_hosts_of(c->hosts, part->replica),
-                            .dst = c->self->id,
+                            .dst = taker->id,
                             .src = part->replica,
                             .tag = part->tag };
     const struct crossing *found = bsearch(&key, x->expected, x->num_expected, sizeof key, compare);
@@ -317,15 +343,16 @@ static void take_crossing(const struct dti_hosts_call *c, const ditto_exchange_p
 }
 
 static ditto_status take_all(const struct dti_hosts_call *c, const struct exchanging *e,
-                             const struct dti_exchange_list *list, bool of_this_host)
+                             struct dti_replica *taker, const struct dti_exchange_list *list,
+                             bool of_this_host)
 {
     for (size_t i = 0; i < list->parts; i++) {
         const ditto_exchange_part *part = &list->part[i];
         bool is_local = dti_hosts_of(c->hosts, part->replica) == dti_hosts_own(c->hosts);
         if (is_local && of_this_host)
-            DTI_TRY(dti_exchange_take(c->self, part, list_of(c, e, part->replica - c->hosts->first)));
+            DTI_TRY(dti_exchange_take(taker, list, part, list_of(c, e, part->replica - c->hosts->first)));
         else if (!is_local && !of_this_host)
-            take_crossing(c, part);
+            take_crossing(c, taker, part);
     }
     return DITTO_OK;
 }
@@ -343,13 +370,52 @@ ditto_status dti_exchange_on_hosts(struct dti_replica *self, const struct dti_ca
     c.step = &e;
     if (!dti_access_begin(self))
         return dti_leave_collective(self, dti_team_stop_status(self->team));
-    ditto_status status = take_all(&c, &e, list, true);
+    ditto_status status = take_all(&c, &e, self, list, true);
     dti_access_end(self);
     if (status == DITTO_OK)
         status = dti_hosts_drive(&c, driven_exchange);
     if (status != DITTO_OK)
         return dti_leave_collective(self, status);
     DTI_TRY(dti_hosts_meet(&c));
-    DTI_TRY(take_all(&c, &e, list, false));
+    DTI_TRY(take_all(&c, &e, self, list, false));
     return dti_hosts_meet(&c);
+}
+
+/* -- a started operation -- */
+
+/* Lists the parts of all replicas of this host. */
+static ditto_status list_started(const struct dti_hosts_call *c, struct dti_hosts_exchange *x)
+{
+    const struct dti_sync *sync = c->flow->sync;
+    size_t n = c->self->all_replicas, here = c->self->num_replicas;
+    if (x->parts == NULL) {
+        free(x->lists); /* the parts may have had no memory */
+        x->lists = calloc(here, sizeof *x->lists);
+        x->parts = x->lists != NULL ? calloc(here * n, sizeof *x->parts) : NULL;
+        if (x->parts == NULL)
+            return fail_memory();
+    }
+    for (uint32_t i = 0; i < here; i++) {
+        const struct dti_call *call = &dti_pending_operation_of(sync, i, c->started)->call;
+        x->lists[i] = (struct dti_exchange_list){ .part = x->parts + i * n, .name = call->name };
+        DTI_TRY(dti_exchange_list_parts(dti_replica_peer(c->self, i), call, NULL, x->parts + i * n,
+                                        &x->lists[i].parts));
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_hosts_move_started(const struct dti_hosts_call *given)
+{
+    struct dti_hosts_call c = *given;
+    struct exchanging e = { 0 };
+    c.step = &e;
+    if (make(c.hosts) != DITTO_OK || list_started(&c, c.hosts->exchange) != DITTO_OK)
+        return stop(&c);
+    e.lists = c.hosts->exchange->lists;
+    for (uint32_t i = 0; i < c.self->num_replicas; i++)
+        DTI_TRY(take_all(&c, &e, dti_team_replica(c.self->team, i), &e.lists[i], true));
+    DTI_TRY(driven_exchange(&c));
+    for (uint32_t i = 0; i < c.self->num_replicas; i++)
+        DTI_TRY(take_all(&c, &e, dti_team_replica(c.self->team, i), &e.lists[i], false));
+    return DITTO_OK;
 }

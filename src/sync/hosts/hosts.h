@@ -284,6 +284,9 @@ size_t dti_hosts_combine_blocks(void *context, uint32_t first, uint32_t blocks, 
 void dti_hosts_combined_results(const struct dti_hosts_call *c, const unsigned char *data,
                                 unsigned char *result);
 
+/* exchange_on_hosts.c. The driver carries out a started operation that moves parts. */
+ditto_status dti_hosts_move_started(const struct dti_hosts_call *c);
+
 /* large.c. Every replica, between the first and the last meeting, or the driver in a started operation. */
 ditto_status dti_hosts_large(const struct dti_hosts_call *c);
 void dti_large_buffers_free(struct dti_large_buffers *buffers);

@@ -149,6 +149,8 @@ static ditto_status execute(const struct dti_worker *worker, uint64_t number, ui
                                 .slot = worker->slot,
                                 .started = number };
     flow.reduction = dti_flow_reduction(sync, flow.call);
+    if (dti_call_moves_parts(flow.call))
+        return dti_hosts_move_started(&c);
     return dti_hosts_is_small(&c) ? small(&c) : dti_hosts_large(&c);
 }
 

@@ -29,7 +29,7 @@ uint32_t dti_call_digest(const struct dti_call *c)
     return (uint32_t)(d >> 32);
 }
 
-DTI_KNOWS_PATTERNS(10);
+DTI_KNOWS_PATTERNS(13);
 
 static void describe_size(const struct dti_call *c, struct dti_text *text)
 {
@@ -40,6 +40,8 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
         dti_text_add(text, " (%zu x %zu bytes, with a function of the caller", c->count, c->element_bytes);
     else if (c->pattern == DTI_PATTERN_BLOCKS) /* the counts may differ between replicas */
         dti_text_add(text, " (of %s", ditto_dtype_name((ditto_dtype)c->dtype));
+    else if (c->pattern == DTI_PATTERN_ALL_TO_ALL && c->whole != 0) /* and so may these */
+        dti_text_add(text, " (%zu parts of %s", c->whole, ditto_dtype_name((ditto_dtype)c->dtype));
     else
         dti_text_add(text, " (%s%zu x %s",
                      c->pattern == DTI_PATTERN_SLICES ? "rows of "

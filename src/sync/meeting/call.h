@@ -23,6 +23,12 @@ enum dti_pattern {
     DTI_PATTERN_REDUCE_SCATTER,
     DTI_PATTERN_ALL_GATHER,
 
+    /* Parts that are moved from each replica to the root, from the root to each replica, and from each to
+     * each. If parts differ in size, neighbours.c moves them. */
+    DTI_PATTERN_GATHER,
+    DTI_PATTERN_SCATTER,
+    DTI_PATTERN_ALL_TO_ALL,
+
     /* A reduction into a target (sync.h), instead of the callers' own buffers. */
     DTI_PATTERN_TARGET,
 
@@ -52,7 +58,8 @@ struct dti_call {
     size_t element_bytes;
 
     /* For a call with items: the number of items of the whole list. A long list is split into several calls
-     * (packs), and `count` is the number of items in this one. */
+     * (packs), and `count` is the number of items in this one. For an all-to-all whose parts may differ in
+     * size: the number of parts. */
     size_t whole;
     uint32_t root;
     uint8_t pattern;
@@ -99,6 +106,13 @@ struct dti_call {
 static inline bool dti_call_has_items(const struct dti_call *call)
 {
     return call->pattern == DTI_PATTERN_LIST || (call->pattern == DTI_PATTERN_TARGET && call->list != NULL);
+}
+/* Returns true if a part of its own is moved to or from each replica, and no replica receives the parts of
+ * another one. */
+static inline bool dti_call_moves_parts(const struct dti_call *call)
+{
+    return call->pattern == DTI_PATTERN_GATHER || call->pattern == DTI_PATTERN_SCATTER ||
+           call->pattern == DTI_PATTERN_ALL_TO_ALL;
 }
 /* Compares all members that must be equal on all replicas. */
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);

@@ -40,6 +40,9 @@ static ditto_grouping *grouping;
     X(ditto_broadcast_from_root, (NULL, NULL, 0, DITTO_F64, 0, NULL))                          \
     X(ditto_reduce_scatter, (NULL, NULL, NULL, 0, NULL, DITTO_F64, DITTO_SUM, NULL))           \
     X(ditto_all_gather, (NULL, NULL, NULL, 0, NULL, DITTO_F64, NULL))                          \
+    X(ditto_gather_to_root, (NULL, NULL, NULL, 0, NULL, NULL, DITTO_F64, 0, NULL))             \
+    X(ditto_scatter_from_root, (NULL, NULL, NULL, 0, NULL, NULL, DITTO_F64, 0, NULL))          \
+    X(ditto_all_to_all, (NULL, NULL, NULL, 0, NULL, DITTO_F64, NULL))                          \
     X(ditto_block_sum, (NULL, NULL, NULL, 0, 0, NULL))                                         \
     X(ditto_block_sum_with, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                      \
     X(ditto_block_dot, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                           \
@@ -75,6 +78,7 @@ static ditto_grouping *grouping;
     X(ditto_all_reduce_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))         \
     X(ditto_reduce_scatter_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))     \
     X(ditto_all_gather_start, (NULL, NULL, NULL, 0, DITTO_F64, NULL, NULL))                    \
+    X(ditto_all_to_all_start, (NULL, NULL, NULL, 0, DITTO_F64, NULL, NULL))                    \
     X(ditto_wait, (NULL, NULL, NULL))                                                          \
     X(ditto_test, (NULL, NULL))                                                                \
     X(ditto_abandon, (NULL, 0))                                                                \

@@ -18,6 +18,12 @@ enum kind {
     REDUCE_SCATTER_UNEVEN,
     ALL_GATHER,
     ALL_GATHER_UNEVEN,
+    GATHER,
+    GATHER_UNEVEN,
+    SCATTER,
+    SCATTER_UNEVEN,
+    ALL_TO_ALL,
+    ALL_TO_ALL_UNEVEN,
     KINDS
 };
 
@@ -43,9 +49,46 @@ static bool has_parts(const struct task *t)
     return t->kind >= REDUCE_SCATTER;
 }
 
+static bool is_uneven(const struct task *t)
+{
+    return t->kind == REDUCE_SCATTER_UNEVEN || t->kind == ALL_GATHER_UNEVEN || t->kind == GATHER_UNEVEN ||
+           t->kind == SCATTER_UNEVEN || t->kind == ALL_TO_ALL_UNEVEN;
+}
+
+static bool gathers(const struct task *t)
+{
+    return t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN || t->kind == GATHER ||
+           t->kind == GATHER_UNEVEN;
+}
+
+static bool scatters(const struct task *t)
+{
+    return t->kind == SCATTER || t->kind == SCATTER_UNEVEN;
+}
+
+static bool is_all_to_all(const struct task *t)
+{
+    return t->kind == ALL_TO_ALL || t->kind == ALL_TO_ALL_UNEVEN;
+}
+
 static size_t part_of(const struct task *t, uint32_t i)
 {
-    return t->kind == REDUCE_SCATTER_UNEVEN || t->kind == ALL_GATHER_UNEVEN ? t->counts[i] : t->count;
+    return is_uneven(t) ? t->counts[i] : t->count;
+}
+
+/* Part k of a replica in an all-to-all. As many elements come from the other replica as go to it, so the call
+ * may be in place. */
+static size_t own_part_of(const struct task *t, uint32_t id, uint32_t k, uint32_t n)
+{
+    return part_of(t, (id + k) % n);
+}
+
+static size_t own_before(const struct task *t, uint32_t id, uint32_t k, uint32_t n)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < k; i++)
+        sum += own_part_of(t, id, i, n);
+    return sum;
 }
 
 static size_t before(const struct task *t, uint32_t i)
@@ -59,14 +102,18 @@ static size_t before(const struct task *t, uint32_t i)
 /* The numbers of elements that replica i contributes and receives. */
 static size_t brings(const struct task *t, uint32_t i, uint32_t n)
 {
-    if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
+    if (gathers(t))
         return part_of(t, i);
+    if (scatters(t) && i != t->root)
+        return 0;
     return has_parts(t) ? before(t, n) : t->count;
 }
 
 static size_t receives(const struct task *t, uint32_t i, uint32_t n)
 {
-    if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
+    if ((t->kind == GATHER || t->kind == GATHER_UNEVEN) && i != t->root)
+        return 0;
+    if (gathers(t) || is_all_to_all(t))
         return before(t, n);
     return has_parts(t) ? part_of(t, i) : t->kind == REDUCE && i != t->root ? 0 : t->count;
 }
@@ -108,17 +155,39 @@ static ditto_status call(ditto_replica *self, const struct task *t, const void *
             return ditto_all_gather(self, src, dst, t->count, NULL, t->dtype, options);
         DITTO_TRY(ditto_all_gather_start(self, src, dst, t->count, t->dtype, options, &pending));
         return ditto_wait(self, &pending, NULL);
-    default:
+    case ALL_GATHER_UNEVEN:
         return ditto_all_gather(self, src, dst, 0, t->counts, t->dtype, options);
+    case GATHER:
+        return ditto_gather_to_root(self, src, dst, t->count, NULL, NULL, t->dtype, t->root, options);
+    case GATHER_UNEVEN:
+        return ditto_gather_to_root(self, src, dst, 0, t->counts, NULL, t->dtype, t->root, options);
+    case SCATTER:
+        return ditto_scatter_from_root(self, src, dst, t->count, NULL, NULL, t->dtype, t->root, options);
+    case SCATTER_UNEVEN:
+        return ditto_scatter_from_root(self, src, dst, 0, t->counts, NULL, t->dtype, t->root, options);
+    case ALL_TO_ALL:
+        if (!t->started)
+            return ditto_all_to_all(self, src, dst, t->count, NULL, t->dtype, options);
+        DITTO_TRY(ditto_all_to_all_start(self, src, dst, t->count, t->dtype, options, &pending));
+        return ditto_wait(self, &pending, NULL);
+    default: {
+        uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+        size_t counts[DITTO_MAX_REPLICAS];
+        for (uint32_t i = 0; i < n; i++)
+            counts[i] = own_part_of(t, id, i, n);
+        return ditto_all_to_all(self, src, dst, 0,
+                                &(ditto_all_to_all_parts){ .src_counts = counts, .dst_counts = counts },
+                                t->dtype, options);
+    }
     }
 }
 
 /* The offsets of source and destination in the buffer of an operation in place. */
 static void offsets_in_place(const struct task *t, uint32_t id, size_t *src, size_t *dst)
 {
-    bool gather = t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN;
-    *src = gather ? before(t, id) : 0;
-    *dst = has_parts(t) && !gather ? before(t, id) : 0;
+    bool has_root = t->kind >= GATHER, is_root = id == t->root;
+    *src = gathers(t) && (!has_root || is_root) ? before(t, id) : 0;
+    *dst = has_parts(t) && !gathers(t) && (!has_root || (is_root && scatters(t))) ? before(t, id) : 0;
 }
 
 /* Makes the call with the floating-point environment of the task, on which the results must not depend. */
@@ -185,12 +254,17 @@ static void expect_element(const struct task *t, uint32_t n, char *const *input,
     const char *found = (const char *)t->result[replica] + i * size;
     const void *source[DITTO_MAX_REPLICAS];
     char expected[16];
-    if (t->kind == BROADCAST || t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN) {
+    if (t->kind == BROADCAST || gathers(t) || scatters(t) || is_all_to_all(t)) {
         uint32_t from = t->root;
-        size_t at = i;
-        for (from = t->kind == BROADCAST ? t->root : 0; t->kind != BROADCAST && at >= part_of(t, from);
-             from++)
-            at -= part_of(t, from);
+        size_t at = scatters(t) ? before(t, replica) + i : i;
+        if (gathers(t))
+            for (from = 0; at >= part_of(t, from); from++)
+                at -= part_of(t, from);
+        if (is_all_to_all(t)) {
+            for (from = 0; at >= own_part_of(t, replica, from, n); from++)
+                at -= own_part_of(t, replica, from, n);
+            at += own_before(t, from, replica, n);
+        }
         if (memcmp(found, input[from] + at * size, size) != 0)
             fail_msg("kind %d of %u: element %zu of replica %u is not replica %u's", t->kind, n, i, replica,
                      from);
@@ -259,6 +333,7 @@ static struct task random_task(uint32_t n, uint64_t *seed)
                       .root = (uint32_t)(test_random(seed) % n) };
     size_t limit = n > 12 ? 6 : sizeof counts / sizeof counts[0];
     t.count = counts[test_random(seed) % limit] / (has_parts(&t) && n > 3 ? 3 : 1);
+    t.count /= is_all_to_all(&t) && n > 3 ? 3 : 1;
     for (uint32_t i = 0; i < n; i++)
         t.counts[i] = test_random(seed) % 3 == 0 ? 0 : test_random(seed) % (2 * t.count + 2);
     choose_type(&t, seed);
