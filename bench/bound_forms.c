@@ -141,15 +141,21 @@ static void fetch_next(const struct form *form, const char *next_slot, size_t by
         fetch_to_write(next_slot + at);
 }
 
-/* Copies to a slot what other replicas need of an input. A part of a sum that a replica makes alone is read
- * from its source. */
+/* Copies to a slot what other replicas need of an input. A part of a sum that a replica makes alone, and its
+ * part for itself, are read from its source. */
 static void copy_to_slot(const struct form *form, const struct work *work, uint32_t id, char *slot,
                          const char *src)
 {
     enum bench_kind kind = bench_facts[work->kind].like;
     struct span input = work_input(work, id), own = work_output(work, id),
                 part[2] = { input, { input.end, input.end } };
-    if ((kind == BENCH_REDUCE || kind == BENCH_REDUCE_SCATTER) && own.end > own.first) {
+    if (kind == BENCH_GATHER && id == work->root)
+        return;
+    if (kind == BENCH_SCATTER || kind == BENCH_ALL_TO_ALL)
+        own = work_part(work, id);
+    if ((kind == BENCH_REDUCE || kind == BENCH_REDUCE_SCATTER || kind == BENCH_SCATTER ||
+         kind == BENCH_ALL_TO_ALL) &&
+        own.end > own.first && input.end > input.first) {
         part[0].end = own.first;
         part[1].first = own.end;
     }
@@ -303,7 +309,11 @@ enum {
     BROADCAST = 1u << BENCH_BROADCAST,
     SCATTER = 1u << BENCH_REDUCE_SCATTER,
     REDUCE = 1u << BENCH_REDUCE,
-    EVERY = ALL_REDUCE | GATHER | BROADCAST | SCATTER | REDUCE,
+    TO_ROOT = 1u << BENCH_GATHER,
+    FROM_ROOT = 1u << BENCH_SCATTER,
+    TRANSPOSE = 1u << BENCH_ALL_TO_ALL,
+    MOVED = TO_ROOT | FROM_ROOT | TRANSPOSE,
+    EVERY = ALL_REDUCE | GATHER | BROADCAST | SCATTER | REDUCE | MOVED,
     SHARED = ALL_REDUCE | BROADCAST | REDUCE, /* owners can make ranges of the result */
     MIDDLE = 8 * 1024,
     LARGE = 256 * 1024,
@@ -370,7 +380,7 @@ const struct form bound_forms[] = {
       ALONE },
     { "chunks",
       { eager_barrier, in_chunks },
-      EVERY,
+      EVERY & ~TRANSPOSE,
       .most_bytes = SLOT_BYTES,
       .most_team = SLOT_TEAM,
       ALONE },
@@ -434,9 +444,9 @@ const struct form bound_forms[] = {
     { "pull-flags", { flags_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
     { "pull-yield", { yield_barrier, pull }, EVERY & ~ALL_REDUCE, SHARED_PUS },
     { "pull-ahead", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, VARIANT_AHEAD, ALONE },
-    { "push", { eager_barrier, push }, BROADCAST | GATHER, ALONE },
-    { "push-demote", { demote_barrier, push }, BROADCAST | GATHER, VARIANT_DEMOTE, ALONE },
-    { "push-yield", { yield_barrier, push }, BROADCAST | GATHER, SHARED_PUS },
+    { "push", { eager_barrier, push }, BROADCAST | GATHER | TO_ROOT, ALONE },
+    { "push-demote", { demote_barrier, push }, BROADCAST | GATHER | TO_ROOT, VARIANT_DEMOTE, ALONE },
+    { "push-yield", { yield_barrier, push }, BROADCAST | GATHER | TO_ROOT, SHARED_PUS },
     { "halves", { eager_barrier, halves }, GATHER, ALONE },
     { "wide", { flags_barrier, owners }, ALL_REDUCE, VARIANT_WIDE, .least_team = 8, .most_team = 8, ALONE },
     { "wide-yield",
@@ -475,8 +485,13 @@ const struct form bound_forms[] = {
     { "pull-blocks", { flags_barrier, pull }, SCATTER, VARIANT_BLOCKS, MIDDLE, ALONE },
     { "stream", { eager_barrier, owners }, SHARED, VARIANT_STREAM, LARGE, ALONE },
     { "stream-ahead", { eager_barrier, owners }, SHARED, VARIANT_STREAM_AHEAD, LARGE, ALONE },
-    { "pull-stream", { eager_barrier, pull }, GATHER | BROADCAST | SCATTER, VARIANT_STREAM, LARGE, ALONE },
-    { "push-stream", { eager_barrier, push }, GATHER, VARIANT_STREAM, LARGE, ALONE },
+    { "pull-stream",
+      { eager_barrier, pull },
+      GATHER | BROADCAST | SCATTER | MOVED,
+      VARIANT_STREAM,
+      LARGE,
+      ALONE },
+    { "push-stream", { eager_barrier, push }, GATHER | TO_ROOT, VARIANT_STREAM, LARGE, ALONE },
 };
 const uint32_t bound_form_count = sizeof bound_forms / sizeof bound_forms[0];
 

@@ -63,6 +63,17 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
     case BENCH_REDUCE:
         must(ditto_reduce_to_root(this_replica, src, dst, count, work->dtype, work->op, work->root, NULL));
         break;
+    case BENCH_GATHER:
+        must(ditto_gather_to_root(this_replica, src + own_part, dst, part, NULL, NULL, work->dtype,
+                                  work->root, NULL));
+        break;
+    case BENCH_SCATTER:
+        must(ditto_scatter_from_root(this_replica, src, dst + own_part, part, NULL, NULL, work->dtype,
+                                     work->root, NULL));
+        break;
+    case BENCH_ALL_TO_ALL:
+        must(ditto_all_to_all(this_replica, src, dst, part, NULL, work->dtype, NULL));
+        break;
     case BENCH_LIST:
         must(ditto_all_reduce_list(this_replica, list, WORK_TENSORS, work->op, NULL));
         break;

@@ -190,6 +190,8 @@ static const struct sums *sums_of(ditto_dtype dtype, enum variant variant)
 
 bool loops_can(const struct work *work)
 {
+    if (work->kind == BENCH_ALL_TO_ALL) /* in place, parts would be written where others still read */
+        return !work->in_place;
     return !bench_facts[work->kind].reduces ||
            (work->op == DITTO_SUM && sums_of(work->dtype, VARIANT_PLAIN) != NULL);
 }
@@ -461,6 +463,14 @@ void loops_produce(enum variant variant, const struct work *work, const char *co
         if (everyone ||
             in[work->root] != w[me].dst) /* without others to write to, the root has nothing to do */
             copy(variant, &e, &in[work->root], s);
+    } else if (work->kind == BENCH_ALL_TO_ALL) {
+        for (uint32_t i = 0; i < work->replicas; i++) {
+            uint32_t r = me + i < work->replicas ? me + i : me + i - work->replicas;
+            struct span part = work_part(work, r);
+            /* Where the source would begin if the part for this replica were at the place of part r. */
+            const char *from = (const char *)((uintptr_t)in[r] + work_part(work, me).first - part.first);
+            copy(variant, &e, &from, loops_common(s, part));
+        }
     } else {
         for (uint32_t r = 0; r < work->replicas; r++)
             copy(variant, &e, &in[r], loops_common(s, work_part(work, r)));
@@ -483,7 +493,7 @@ void loops_collective(const struct work *work, struct worker *workers, uint32_t 
 {
     const char *in[WORK_MOST_REPLICAS];
     const struct bench_facts *facts = &bench_facts[work->kind];
-    bool everyone = facts->output != EXTENT_OWN_PART;
+    bool everyone = facts->output != EXTENT_OWN_PART && work->kind != BENCH_ALL_TO_ALL;
     struct span s = !everyone                         ? work_output(work, id)
                     : facts->input == EXTENT_OWN_PART ? work_input(work, id)
                                                       : loops_share(work, id);

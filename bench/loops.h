@@ -92,7 +92,8 @@ void loops_sources(const struct work *work, const struct worker *workers, const 
 
 /* The part of replica `id` in a collective, which it does between two barriers. If results are whole, each
  * replica makes the range that it owns for all replicas that receive it. In an all-gather, each replica
- * writes its part to all others. In a reduce-scatter, each replica makes its own part. */
+ * writes its part to all others, and in a gather to the root. In a reduce-scatter, a scatter and an
+ * all-to-all, each replica makes its own result. */
 void loops_collective(const struct work *work, struct worker *workers, uint32_t id);
 
 /* Moves lines to the cache that all cores share. It does nothing if the CPU has no such instruction. */

@@ -42,6 +42,9 @@ static struct command_row rows[END + 1] = {
     [BENCH_BROADCAST].help = "all get what one has",
     [BENCH_REDUCE_SCATTER].help = "each gets a part of the sum",
     [BENCH_REDUCE].help = "one gets the sum of what all have",
+    [BENCH_GATHER].help = "one gets what each has",
+    [BENCH_SCATTER].help = "each gets a part of what one has",
+    [BENCH_ALL_TO_ALL].help = "each gets a part of what each has",
     [BENCH_LIST].help = "one all-reduce of 100 tensors",
     [BENCH_ASYNC].help = "an all-reduce that is started and then waited for",
     [BENCH_SKEW].help = "an all-reduce to which one replica comes late",
@@ -67,12 +70,14 @@ static struct command_row rows[END + 1] = {
     [HEADING] = { NULL, NULL, "Options" },
     [REPLICAS] = { "--replicas", "N", "the number of replicas: 1 to 1024 (default: 2)" },
     [BYTES] = { "--bytes", "SIZES",
-                "like 8,4K,1M or 8..128M: the message; of all-gather the whole output, of reduce-scatter a "
-                "whole input, of list all tensors together, of parallel-for the array" },
+                "like 8,4K,1M or 8..128M: the message; of all-gather and gather the whole output, of "
+                "reduce-scatter, scatter and all-to-all a whole input, of list all tensors together, of "
+                "parallel-for the array" },
     [DTYPE] = { "--dtype", "DTYPE", "of collectives: f16, bf16, f32 and so on (default: f32)" },
     [OP] = { "--op", "OP", "of reductions: SUM, MAX and so on (default: SUM)" },
     [IN_PLACE] = { "--in-place", NULL, "of collectives: the output is the input's buffer" },
-    [TURNS] = { "--turns", NULL, "of broadcast and reduce: all replicas take turns as root" },
+    [TURNS] = { "--turns", NULL,
+                "of broadcast, reduce, gather and scatter: all replicas take turns as root" },
     [SKEW] = { "--skew", "US", "of skew and wait: how late a replica is, like 0,20,200" },
     [LOAD] = { "--load", "N", "of wait: the busy processes on each PU, 0 to 16" },
     [DEVICES] = { "--devices", "N", "of parallel-for: the number of PUs, 1 to 1024" },
@@ -179,7 +184,8 @@ static ditto_op parse_op(void)
 static void check_size(const struct request *r, size_t bytes)
 {
     const struct bench_facts *facts = &bench_facts[r->kind];
-    bool parts = facts->input == EXTENT_OWN_PART || facts->output == EXTENT_OWN_PART;
+    bool parts = facts->input == EXTENT_OWN_PART || facts->output == EXTENT_OWN_PART ||
+                 r->kind == BENCH_ALL_TO_ALL;
     size_t element = work_element_bytes(r->dtype), unit = element > 4 ? element : 4;
     char text[32];
     snprintf(text, sizeof text, "%zu", bytes);
@@ -205,8 +211,9 @@ static bool has_option(enum bench_kind kind, int option)
     case BYTES:
         return facts->sizes != NULL;
     case DTYPE:
-    case IN_PLACE:
         return facts->collective;
+    case IN_PLACE:
+        return facts->collective && kind != BENCH_ALL_TO_ALL;
     case OP:
         return facts->reduces;
     case TURNS:

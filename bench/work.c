@@ -22,6 +22,12 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
                                true, false, "8..8M" },
     [BENCH_REDUCE] = { "reduce", BENCH_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE_AT_ROOT, true, true, false,
                        "8..8M" },
+    [BENCH_GATHER] = { "gather", BENCH_GATHER, EXTENT_OWN_PART, EXTENT_WHOLE_AT_ROOT, true, false, false,
+                       "8..8M" },
+    [BENCH_SCATTER] = { "scatter", BENCH_SCATTER, EXTENT_WHOLE_AT_ROOT, EXTENT_OWN_PART, true, false, false,
+                        "8..8M" },
+    [BENCH_ALL_TO_ALL] = { "all-to-all", BENCH_ALL_TO_ALL, EXTENT_WHOLE, EXTENT_WHOLE, true, false, false,
+                           "8..8M" },
     [BENCH_LIST] = { "list", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "400K" },
     [BENCH_ASYNC] = { "async", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
     [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
@@ -215,7 +221,8 @@ static uint32_t expected(const struct work *work, size_t at)
     uint32_t n = work->replicas;
     if (facts->reduces)
         return n * (n + 1) / 2;
-    return facts->input == EXTENT_OWN_PART ? (uint32_t)(at / (work->bytes / n)) + 1 : work->root + 1;
+    bool of_all = facts->input == EXTENT_OWN_PART || work->kind == BENCH_ALL_TO_ALL;
+    return of_all ? (uint32_t)(at / (work->bytes / n)) + 1 : work->root + 1;
 }
 
 /* Runs one repetition without measuring it, and checks the result if can_check says so. */

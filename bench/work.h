@@ -34,6 +34,9 @@ enum bench_kind {
     BENCH_BROADCAST,
     BENCH_REDUCE_SCATTER,
     BENCH_REDUCE,
+    BENCH_GATHER,
+    BENCH_SCATTER,
+    BENCH_ALL_TO_ALL,
     BENCH_LIST,  /* one call that all-reduces WORK_TENSORS tensors */
     BENCH_ASYNC, /* an all-reduce that is started and then waited for */
     BENCH_SKEW,  /* an all-reduce to which one replica comes late */

@@ -94,6 +94,20 @@ static void collective(void *context, uint32_t id, const struct work *w, struct 
         MPI_Reduce(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op,
                    (int)w->root, MPI_COMM_WORLD);
         break;
+    case BENCH_GATHER:
+        MPI_Gather(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src + own.first,
+                   (int)(own.end - own.first), MPI_BYTE, mine->dst, (int)(own.end - own.first), MPI_BYTE,
+                   (int)w->root, MPI_COMM_WORLD);
+        break;
+    case BENCH_SCATTER:
+        MPI_Scatter(mine->src, (int)(own.end - own.first), MPI_BYTE,
+                    w->in_place && id == w->root ? MPI_IN_PLACE : mine->dst + own.first,
+                    (int)(own.end - own.first), MPI_BYTE, (int)w->root, MPI_COMM_WORLD);
+        break;
+    case BENCH_ALL_TO_ALL:
+        MPI_Alltoall(mine->src, (int)(own.end - own.first), MPI_BYTE, mine->dst, (int)(own.end - own.first),
+                     MPI_BYTE, MPI_COMM_WORLD);
+        break;
     default:
         all_reduce(w, mine, (struct span){ 0, w->bytes });
     }

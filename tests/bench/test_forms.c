@@ -12,8 +12,9 @@
 enum { MOST_TEAM = 8, CALLS = 3, MOST_BYTES = 4 << 20, PERIOD = 11, EVERY = 1000 };
 
 static const ditto_dtype dtypes[] = { DITTO_F32, DITTO_BF16, DITTO_F64, DITTO_I32 };
-static const enum bench_kind kinds[] = { BENCH_ALL_REDUCE, BENCH_ALL_GATHER, BENCH_BROADCAST,
-                                         BENCH_REDUCE_SCATTER, BENCH_REDUCE };
+static const enum bench_kind kinds[] = { BENCH_ALL_REDUCE,     BENCH_ALL_GATHER, BENCH_BROADCAST,
+                                         BENCH_REDUCE_SCATTER, BENCH_REDUCE,     BENCH_GATHER,
+                                         BENCH_SCATTER,        BENCH_ALL_TO_ALL };
 /* One element or two, incomplete lines, the ends of slots, stripes and the least sizes of forms, and some
  * bytes more. */
 static const size_t sizes[] = { 8, 1000, 8192, 8200, 40008, 300 * 1024 + 24 };
@@ -74,12 +75,12 @@ static void fill(const struct work *work, struct worker *w, uint32_t id, uint32_
         memcpy(w->src + s.first, block, s.end - s.first < bytes ? s.end - s.first : bytes);
 }
 
-/* Checks bytes `s` of a result, which must be what `from` had, or the sums of all. */
+/* Checks bytes `s` of a result, which must be what `from` had from byte `first` on, or the sums of all. */
 static void check_span(struct team *team, const struct work *work, uint32_t id, uint32_t call,
-                       const char *name, struct span s, uint32_t from)
+                       const char *name, struct span s, uint32_t from, size_t first)
 {
     char block[PERIOD * 8];
-    size_t bytes = block_of(work, from, s.first / work_element_bytes(work->dtype), call, block);
+    size_t bytes = block_of(work, from, first / work_element_bytes(work->dtype), call, block);
     for (; s.first < s.end; s.first += bytes)
         if (memcmp(team->workers[work->in_place][id].dst + s.first, block,
                    s.end - s.first < bytes ? s.end - s.first : bytes) != 0) {
@@ -95,11 +96,16 @@ static void check_span(struct team *team, const struct work *work, uint32_t id, 
 static void check(struct team *team, const struct work *work, uint32_t id, uint32_t call, const char *name)
 {
     const struct bench_facts *facts = &bench_facts[work->kind];
-    if (facts->input == EXTENT_OWN_PART)
-        for (uint32_t r = 0; r < work->replicas; r++)
-            check_span(team, work, id, call, name, work_part(work, r), r);
-    else
-        check_span(team, work, id, call, name, work_output(work, id), facts->reduces ? EVERY : work->root);
+    struct span output = work_output(work, id);
+    bool transposes = work->kind == BENCH_ALL_TO_ALL;
+    if (facts->input != EXTENT_OWN_PART && !transposes) {
+        check_span(team, work, id, call, name, output, facts->reduces ? EVERY : work->root, output.first);
+        return;
+    }
+    for (uint32_t r = 0; r < work->replicas && output.end > output.first; r++) {
+        struct span part = work_part(work, r);
+        check_span(team, work, id, call, name, part, r, transposes ? work_part(work, id).first : part.first);
+    }
 }
 
 /* -- a team -- */
@@ -176,7 +182,8 @@ static void sleeping_barrier(void *context, uint32_t id)
 /* Parts of a result are whole lines, or single elements of small results. */
 static size_t size_for(enum bench_kind kind, size_t bytes, uint32_t count)
 {
-    bool parts = kind == BENCH_ALL_GATHER || kind == BENCH_REDUCE_SCATTER;
+    bool parts = kind == BENCH_ALL_GATHER || kind == BENCH_REDUCE_SCATTER || kind == BENCH_GATHER ||
+                 kind == BENCH_SCATTER || kind == BENCH_ALL_TO_ALL;
     size_t unit = (bytes < 64 ? 8 : 64) * (size_t)count;
     return parts ? (bytes + unit - 1) / unit * unit : bytes;
 }
