@@ -988,6 +988,60 @@ class replica
             return ditto_all_gather(self_, s.data(), d.data(), s.size(), nullptr, dtype, options);
         });
     }
+    // src and dst have size() parts of equal size. Part k of src goes to replica k. They may be one range.
+    template <class S, class D>
+    outcome<void> all_to_all(const S &src, D &&dst, const ditto_reduce_options *options = nullptr) const
+    {
+        if (std::size(src) % size() != 0)
+            return detail::fail<void>("ditto_all_to_all", parts, std::size(src), size());
+        return moved("ditto_all_to_all", src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_all_to_all(self_, s.data(), d.data(), s.size() / size(), nullptr, dtype, options);
+        });
+    }
+    // The same with parts of different sizes, one after the other.
+    template <class S, class D>
+    outcome<void> all_to_all(const S &src, span<const std::size_t> src_counts, D &&dst,
+                             span<const std::size_t> dst_counts,
+                             const ditto_reduce_options *options = nullptr) const
+    {
+        if (!add_up(src_counts, std::size(src)) || !add_up(dst_counts, std::size(dst)))
+            return detail::fail<void>("ditto_all_to_all", counted, std::size(src), std::size(dst));
+        ditto_all_to_all_parts given = ditto_all_to_all_parts();
+        given.src_counts = src_counts.data();
+        given.dst_counts = dst_counts.data();
+        return moved("ditto_all_to_all", src, dst, 0, 0, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_all_to_all(self_, s.data(), d.data(), 0, &given, dtype, options);
+        });
+    }
+    // The root receives the elements of all replicas in dst, which on others may be empty. Without counts, all
+    // replicas have equally many. With counts, which are equal on all replicas, replica k has counts[k].
+    template <class S, class D>
+    outcome<void> gather_to_root(const S &src, D &&dst, std::uint32_t root,
+                                 span<const std::size_t> counts = {},
+                                 const ditto_reduce_options *options = nullptr) const
+    {
+        if (!parts_fit(counts, std::size(src), root, std::size(dst)))
+            return detail::fail<void>("ditto_gather_to_root", counted, std::size(src), std::size(dst));
+        return moved("ditto_gather_to_root", src, dst, 0, 0, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_gather_to_root(self_, s.data(), d.data(), s.size(),
+                                        counts.size() != 0 ? counts.data() : nullptr, nullptr, dtype, root,
+                                        options);
+        });
+    }
+    // Each replica receives its part of the root's src, which on others may be empty. Counts as above.
+    template <class S, class D>
+    outcome<void> scatter_from_root(const S &src, D &&dst, std::uint32_t root,
+                                    span<const std::size_t> counts = {},
+                                    const ditto_reduce_options *options = nullptr) const
+    {
+        if (!parts_fit(counts, std::size(dst), root, std::size(src)))
+            return detail::fail<void>("ditto_scatter_from_root", counted, std::size(src), std::size(dst));
+        return moved("ditto_scatter_from_root", src, dst, 0, 0, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_scatter_from_root(self_, s.data(), d.data(), d.size(),
+                                           counts.size() != 0 ? counts.data() : nullptr, nullptr, dtype, root,
+                                           options);
+        });
+    }
     // The dot product over the elements of all replicas, whose bits do not depend on their number.
     template <class A, class B>
     outcome<std::remove_const_t<detail::element_of<const A>>> block_dot(
@@ -1066,6 +1120,19 @@ class replica
                        [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
                            return ditto_all_gather_start(self_, s.data(), d.data(), s.size(), dtype, options,
                                                          out);
+                       });
+    }
+
+    template <class S, class D>
+    outcome<pending> all_to_all_start(S &&src, D &&dst, const ditto_reduce_options *options = nullptr) const
+    {
+        static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
+        if (std::size(src) % size() != 0)
+            return detail::fail<pending>("ditto_all_to_all_start", parts, std::size(src), size());
+        return started("ditto_all_to_all_start", src, dst, 1, 1,
+                       [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
+                           return ditto_all_to_all_start(self_, s.data(), d.data(), s.size() / size(), dtype,
+                                                         options, out);
                        });
     }
 
@@ -1251,6 +1318,25 @@ class replica
     }
     static constexpr const char *sizes = "the sizes of the two ranges must be equal, or in a reduce-scatter "
                                          "and an all-gather one of them size() times the other one";
+    static constexpr const char *parts = "a range does not consist of equal parts, one for each replica";
+    static constexpr const char
+        *counted = "the sizes of the two ranges, or the counts, do not belong together";
+    bool add_up(span<const std::size_t> counts, std::size_t whole) const
+    {
+        std::size_t sum = 0;
+        for (std::size_t count : counts)
+            sum += count;
+        return counts.size() == size() && sum == whole;
+    }
+    // For a collective with a root, which has the parts of all replicas in a range of `whole` elements.
+    bool parts_fit(span<const std::size_t> counts, std::size_t own, std::uint32_t root,
+                   std::size_t whole) const
+    {
+        bool is_root = id() == root;
+        if (counts.size() == 0)
+            return !is_root || own * size() == whole;
+        return counts.size() == size() && counts.data()[id()] == own && (!is_root || add_up(counts, whole));
+    }
     template <class S, class D, class C>
     outcome<void> moved(const char *function, const S &src, D &dst, std::size_t more, std::size_t less,
                         C &&collective) const

@@ -610,6 +610,74 @@ class Replica:
                                           _collective(label)))
         return out
 
+    def all_to_all(self, src: _Array, out: _Array | None = None, src_counts: Sequence[int] | None = None,
+                   dst_counts: Sequence[int] | None = None, *, label: str | None = None) -> _Array:
+        """Gives part k of `src` to replica k, and puts the parts from all replicas behind each other in
+        `out`, or in `src`. Parts have equal sizes, or those of the counts, of which both are given. Returns
+        the array that has the result."""
+        uneven = src_counts is not None and dst_counts is not None
+        if (src_counts is None) != (dst_counts is None):
+            raise ValueError("only one of src_counts and dst_counts is given: give both, or none")
+        count, d, out_count, dtype, s = self._two(src, out, not uneven, not uneven)
+        if not uneven and count.value % self.num_replicas != 0:
+            raise ValueError(f"the source has {src.size} elements, which are no equal parts for "
+                             f"{self.num_replicas} replicas")
+        parts = None
+        if src_counts is not None and dst_counts is not None:
+            gives, takes = self._counts(src_counts, count), self._counts(dst_counts, out_count)
+            parts = ctypes.byref(_c.AllToAllParts(src_counts=ctypes.addressof(gives),
+                                                  dst_counts=ctypes.addressof(takes)))
+        _c.check(lib.ditto_all_to_all(self._get(), s, d, ctypes.c_size_t(count.value // self.num_replicas),
+                                      parts, dtype, _collective(label)))
+        return src if out is None else out
+
+    def gather_to_root(self, src: NDArray[Any], out: NDArray[Any] | None, root: int = 0,
+                       counts: Sequence[int] | None = None, *, label: str | None = None) -> None:
+        """Puts the arrays of all replicas behind each other in `out` of the replica `root`. On other replicas
+        `out` may be None. If the arrays have different sizes, every replica gives all of them as `counts`."""
+        s, d, count, given, dtype = self._with_root(src, out, root, counts, True)
+        _c.check(lib.ditto_gather_to_root(self._get(), s, d, count, given, None, dtype, ctypes.c_uint32(root),
+                                          _collective(label)))
+
+    def scatter_from_root(self, src: NDArray[Any] | None, out: _Array, root: int = 0,
+                          counts: Sequence[int] | None = None, *, label: str | None = None) -> _Array:
+        """Gives part k of the array `src` of the replica `root` to replica k in `out`, and returns it. On
+        other replicas `src` may be None. If parts have different sizes, every replica gives all of them as
+        `counts`."""
+        d, s, count, given, dtype = self._with_root(out, src, root, counts, False)
+        _c.check(lib.ditto_scatter_from_root(self._get(), s, d, count, given, None, dtype,
+                                             ctypes.c_uint32(root), _collective(label)))
+        return out
+
+    def _with_root(self, own: NDArray[Any], whole: NDArray[Any] | None, root: int,
+                   counts: Sequence[int] | None, gathers: bool) -> tuple[
+            ctypes.c_void_p, ctypes.c_void_p | None, ctypes.c_size_t,
+            ctypes.Array[ctypes.c_size_t] | None, int]:
+        """Checks this replica's own part, and on the root the array of all parts."""
+        address, count, dtype = _check_array(own, "the array", not gathers)
+        given = None if counts is None else self._counts(counts, None)
+        if counts is not None and counts[self.id] != count.value:
+            raise ValueError(f"counts[{self.id}] is {counts[self.id]}, and the array has {own.size} elements")
+        if self.id != root:
+            return address, None, count, given, dtype
+        if whole is None:
+            raise ValueError("this is the root, which needs an array of all parts")
+        all_parts, whole_count, whole_dtype = _check_array(whole, "the array of all parts", gathers)
+        if whole_dtype != dtype:
+            raise ValueError(f"the array of all parts has the dtype {whole.dtype}, and the part {own.dtype}")
+        if whole_count.value != (count.value * self.num_replicas if counts is None else sum(counts)):
+            raise ValueError(f"the array of all parts has {whole.size} elements, which are not those of the "
+                             "parts together")
+        return address, all_parts, count, given, dtype
+
+    def _counts(self, counts: Sequence[int], whole: ctypes.c_size_t | None) -> ctypes.Array[ctypes.c_size_t]:
+        """Checks the sizes of parts, which together are `whole` elements."""
+        if len(counts) != self.num_replicas or min(counts) < 0:
+            raise ValueError(f"{list(counts)} are no sizes of {self.num_replicas} parts")
+        if whole is not None and sum(counts) != whole.value:
+            raise ValueError(f"the counts add up to {sum(counts)}, and the array has {whole.value} elements")
+        return (ctypes.c_size_t * len(counts))(*counts)
+
     def all_reduce_through(self, array: _Array, function: Callable[[NDArray[Any]], object],
                            op: Op = "sum", *, label: str | None = None) -> _Array:
         """Combines the arrays of all replicas. Replica 0 calls `function(combined)` with the combined
@@ -694,6 +762,20 @@ class Replica:
         _, d, count, dtype, s = self._two(src, out, 1, 1)
         pending = Pending(self, src, out)
         _c.check(lib.ditto_all_reduce_start(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
+                                            _collective(label), ctypes.byref(pending._pending)))
+        self._pending[id(pending)] = pending
+        return pending
+
+    def all_to_all_start(self, src: NDArray[Any], out: NDArray[Any], *, label: str | None = None) -> Pending:
+        """Starts an all-to-all of equal parts, and returns a `Pending`. The arrays may be used again after
+        its `wait`."""
+        count, d, _, dtype, s = self._two(src, out, 1, 1)
+        if count.value % self.num_replicas != 0:
+            raise ValueError(f"the source has {src.size} elements, which are no equal parts for "
+                             f"{self.num_replicas} replicas")
+        pending = Pending(self, src, out)
+        _c.check(lib.ditto_all_to_all_start(self._get(), s, d,
+                                            ctypes.c_size_t(count.value // self.num_replicas), dtype,
                                             _collective(label), ctypes.byref(pending._pending)))
         self._pending[id(pending)] = pending
         return pending

@@ -208,6 +208,12 @@ class ExchangePart(ctypes.Structure):
                 ("dtype", ctypes.c_int)]
 
 
+class AllToAllParts(ctypes.Structure):
+    """ditto_all_to_all_parts"""
+    _fields_ = [("src_counts", ctypes.c_void_p), ("src_offsets", ctypes.c_void_p),
+                ("dst_counts", ctypes.c_void_p), ("dst_offsets", ctypes.c_void_p)]
+
+
 class CsvComponent(ctypes.Structure):
     """ditto_csv_component"""
     _fields_ = [("first_column", ctypes.c_uint32), ("num_columns", ctypes.c_uint32), ("dtype", ctypes.c_int),

@@ -273,6 +273,9 @@ module ditto
         procedure, non_overridable :: broadcast_text => replica_broadcast_text
         procedure, non_overridable :: reduce_scatter => replica_reduce_scatter
         procedure, non_overridable :: all_gather => replica_all_gather
+        procedure, non_overridable :: all_to_all => replica_all_to_all
+        procedure, non_overridable :: gather_to_root => replica_gather_to_root
+        procedure, non_overridable :: scatter_from_root => replica_scatter_from_root
         procedure, non_overridable :: all_reduce_through => replica_all_reduce_through
         procedure, non_overridable :: block_sum => replica_block_sum
         procedure, non_overridable :: block_sum_with => replica_block_sum_with
@@ -280,6 +283,7 @@ module ditto
         procedure, non_overridable :: start_all_reduce => replica_start_all_reduce
         procedure, non_overridable :: start_reduce_scatter => replica_start_reduce_scatter
         procedure, non_overridable :: start_all_gather => replica_start_all_gather
+        procedure, non_overridable :: start_all_to_all => replica_start_all_to_all
         procedure, non_overridable :: wait => replica_wait
         procedure, non_overridable :: test => replica_test
         procedure, non_overridable :: part => replica_part
@@ -437,6 +441,39 @@ module ditto
             type(*), dimension(..), asynchronous :: dst
             type(*), dimension(..), intent(in), optional :: label
             type(pending), intent(inout), optional :: out
+            integer(c_int) :: status
+        end function
+        ! The sizes of parts are contiguous arrays.
+        function c_all_to_all(self, src, dst, src_counts, dst_counts, label, out) &
+            bind(c, name='ditto_f_all_to_all') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), asynchronous :: src, dst
+            integer(c_size_t), dimension(:), intent(in), optional :: src_counts, dst_counts
+            type(*), dimension(..), intent(in), optional :: label
+            type(pending), intent(inout), optional :: out
+            integer(c_int) :: status
+        end function
+        function c_gather_to_root(self, src, dst, counts, root, label) &
+            bind(c, name='ditto_f_gather_to_root') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: src
+            type(*), dimension(..) :: dst
+            integer(c_size_t), dimension(:), intent(in), optional :: counts
+            integer(c_int), value :: root
+            type(*), dimension(..), intent(in), optional :: label
+            integer(c_int) :: status
+        end function
+        function c_scatter_from_root(self, src, dst, counts, root, label) &
+            bind(c, name='ditto_f_scatter_from_root') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: src
+            type(*), dimension(..) :: dst
+            integer(c_size_t), dimension(:), intent(in), optional :: counts
+            integer(c_int), value :: root
+            type(*), dimension(..), intent(in), optional :: label
             integer(c_int) :: status
         end function
         function c_reduce(self, x, root, op, label) bind(c, name='ditto_f_reduce') result(status)
@@ -888,6 +925,44 @@ contains
         if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst, label), status)
     end subroutine
 
+    ! Part k of src goes to replica k, from 0. Without counts all parts are equal. src and dst may be one array.
+    subroutine replica_all_to_all(self, src, dst, status, label, src_counts, dst_counts)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..) :: src, dst
+        integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
+        integer(c_size_t), intent(in), contiguous, optional :: src_counts(:), dst_counts(:)
+        if (ready(self%status, status)) &
+            call self%keep(c_all_to_all(self%handle, src, dst, src_counts, dst_counts, label), status)
+    end subroutine
+
+    ! The root gets the elements of all replicas in dst, which is not looked at on others. counts are those of
+    ! all replicas, if they have different numbers of elements.
+    subroutine replica_gather_to_root(self, src, dst, root, status, label, counts)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer, intent(in) :: root
+        integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
+        integer(c_size_t), intent(in), contiguous, optional :: counts(:)
+        if (ready(self%status, status)) &
+            call self%keep(c_gather_to_root(self%handle, src, dst, counts, int(root, c_int), label), status)
+    end subroutine
+
+    ! Each replica gets its part of the root's src, which is not looked at on others.
+    subroutine replica_scatter_from_root(self, src, dst, root, status, label, counts)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer, intent(in) :: root
+        integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
+        integer(c_size_t), intent(in), contiguous, optional :: counts(:)
+        if (ready(self%status, status)) &
+            call self%keep(c_scatter_from_root(self%handle, src, dst, counts, int(root, c_int), label), status)
+    end subroutine
+
     ! A text, or a part of one, as text(1:n). Its length is equal on all replicas.
     subroutine replica_broadcast_text(self, text, root, status)
         class(replica), intent(inout) :: self
@@ -1030,6 +1105,16 @@ contains
         character(*), intent(in), optional :: label
         if (ready(self%status, status)) &
             call self%keep(c_all_gather(self%handle, src, dst, label, operation), status)
+    end subroutine
+
+    subroutine replica_start_all_to_all(self, src, dst, operation, status, label)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), asynchronous :: src, dst
+        type(pending), intent(inout) :: operation
+        integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) &
+            call self%keep(c_all_to_all(self%handle, src, dst, label=label, out=operation), status)
     end subroutine
 
     subroutine replica_wait(self, operation, status)

@@ -22,6 +22,13 @@ ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src,
                                     int op, const CFI_cdesc_t *label, ditto_pending *out);
 ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
                                 const CFI_cdesc_t *label, ditto_pending *out);
+ditto_status ditto_f_all_to_all(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                const CFI_cdesc_t *src_counts, const CFI_cdesc_t *dst_counts,
+                                const CFI_cdesc_t *label, ditto_pending *out);
+ditto_status ditto_f_gather_to_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                    const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label);
+ditto_status ditto_f_scatter_from_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                       const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label);
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part);
 ditto_status ditto_f_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
                               const CFI_cdesc_t *label);
@@ -153,10 +160,12 @@ static ditto_status find_for(enum element_use use, const char *procedure, const 
         out->count *= x->elem_len;
     }
     if (out->dtype == (ditto_dtype)0)
-        return wrong(procedure, what,
-                     "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
-                     "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool); broadcast, all_gather and "
-                     "part also move other logicals, and characters");
+        return wrong(
+            procedure, what,
+            "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
+            "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool); broadcast, all_gather, "
+            "part, and without counts all_to_all, gather_to_root and scatter_from_root also move other "
+            "logicals, and characters");
     if (out->data == NULL && x->rank == 1 && out->count == 0 && x->attribute == CFI_attribute_other)
         return DITTO_OK; /* [real ::] */
     if (out->data == NULL)
@@ -328,6 +337,88 @@ ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, con
     if (out != NULL)
         return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, labelled(label, &given), out);
     return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, labelled(label, &given));
+}
+
+/* Checks that there is a size of a part for each replica, and that they add up to the elements of an array.
+ * If there are no sizes, the parts are equal. */
+static ditto_status check_counts(const ditto_replica *self, const char *procedure, const char *what,
+                                 const CFI_cdesc_t *counts, size_t elements)
+{
+    size_t n = ditto_num_replicas(self), sum = 0;
+    if (counts != NULL && counts->dim[0].extent != (CFI_index_t)n)
+        return wrong(procedure, "counts", "has another size than there are replicas");
+    for (size_t i = 0; counts != NULL && i < n; i++)
+        sum += ((const size_t *)counts->base_addr)[i];
+    if (counts != NULL ? sum == elements : elements % n == 0)
+        return DITTO_OK;
+    return wrong(procedure, what,
+                 counts != NULL ? "has not as many elements as its parts together"
+                                : "has elements that are no equal parts, one for each replica");
+}
+
+/* Texts have no counts, because their elements are moved as bytes. With `out` it starts an operation. */
+ditto_status ditto_f_all_to_all(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                const CFI_cdesc_t *src_counts, const CFI_cdesc_t *dst_counts,
+                                const CFI_cdesc_t *label, ditto_pending *out)
+{
+    const char *procedure = out != NULL ? "start_all_to_all" : "all_to_all";
+    struct elements s, d;
+    struct labelled given;
+    bool uneven = src_counts != NULL && dst_counts != NULL;
+    if ((src_counts == NULL) != (dst_counts == NULL))
+        return wrong(procedure, "one of the counts", "is missing: give both, or none");
+    DITTO_TRY(find_both(uneven ? COMPUTED : MOVED, procedure, src, dst, !uneven, !uneven, &s, &d));
+    DITTO_TRY(check_counts(self, procedure, "the source", src_counts, s.count));
+    DITTO_TRY(check_counts(self, procedure, "the destination", dst_counts, d.count));
+    size_t count = s.count / ditto_num_replicas(self);
+    if (out != NULL)
+        return ditto_all_to_all_start(self, s.data, d.data, count, s.dtype, labelled(label, &given), out);
+    const ditto_all_to_all_parts parts = { .src_counts = uneven ? src_counts->base_addr : NULL,
+                                           .dst_counts = uneven ? dst_counts->base_addr : NULL };
+    return ditto_all_to_all(self, s.data, d.data, count, uneven ? &parts : NULL, s.dtype,
+                            labelled(label, &given));
+}
+
+/* Finds a replica's own part, and on the root the array of all parts. */
+static ditto_status find_parts(const ditto_replica *self, const char *procedure, const CFI_cdesc_t *own,
+                               const CFI_cdesc_t *whole, const CFI_cdesc_t *counts, int root,
+                               struct elements *o, struct elements *w)
+{
+    enum element_use use = counts != NULL ? COMPUTED : MOVED;
+    uint32_t id = ditto_replica_id(self);
+    *w = (struct elements){ .data = NULL };
+    DITTO_TRY(find_for(use, procedure, own, "the part", o));
+    if (id == (uint32_t)root) {
+        DITTO_TRY(find_pair(use, procedure, own, whole, o, w));
+        if (counts == NULL && w->count != o->count * ditto_num_replicas(self))
+            return wrong(procedure, "the array of all parts", "has not as many elements as all parts");
+        DITTO_TRY(check_counts(self, procedure, "the array of all parts", counts, w->count));
+    }
+    if (counts != NULL && (counts->dim[0].extent != (CFI_index_t)ditto_num_replicas(self) ||
+                           ((const size_t *)counts->base_addr)[id] != o->count))
+        return wrong(procedure, "counts",
+                     "has another size than there are replicas, or not that of the part");
+    return DITTO_OK;
+}
+
+ditto_status ditto_f_gather_to_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                    const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label)
+{
+    struct elements s, d;
+    struct labelled given;
+    DITTO_TRY(find_parts(self, "gather_to_root", src, dst, counts, root, &s, &d));
+    return ditto_gather_to_root(self, s.data, d.data, s.count, counts != NULL ? counts->base_addr : NULL,
+                                NULL, s.dtype, (uint32_t)root, labelled(label, &given));
+}
+
+ditto_status ditto_f_scatter_from_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                       const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label)
+{
+    struct elements s, d;
+    struct labelled given;
+    DITTO_TRY(find_parts(self, "scatter_from_root", dst, src, counts, root, &d, &s));
+    return ditto_scatter_from_root(self, s.data, d.data, d.count, counts != NULL ? counts->base_addr : NULL,
+                                   NULL, d.dtype, (uint32_t)root, labelled(label, &given));
 }
 
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op,

@@ -35,6 +35,36 @@ static_assert(!std::is_copy_constructible_v<ditto::variable<float>>);
 
 // -- collectives --
 
+// Replica i gives k + 1 elements to replica k.
+static void move_parts(ditto::replica self)
+{
+    std::uint32_t n = self.size(), id = self.id();
+    std::vector<std::uint32_t> src(2 * n), dst(2 * n);
+    for (std::uint32_t k = 0; k < 2 * n; k++)
+        src[k] = 1000 * id + k;
+    self.all_to_all(src, dst);
+    CHECK(dst[0] == 2 * id && dst[2 * n - 1] == 1000 * (n - 1) + 2 * id + 1);
+    self.all_to_all(dst, dst); // in place, and back again
+    CHECK(dst == src);
+    std::vector<std::size_t> gives(n), takes(n, id + 1), counts(n);
+    for (std::uint32_t k = 0; k < n; k++)
+        counts[k] = gives[k] = k + 1;
+    std::vector<std::uint32_t> more(n * (n + 1) / 2, id), received(n * (id + 1));
+    self.all_to_all(more, gives, received, takes);
+    CHECK(received[0] == 0 && received.back() == n - 1);
+    std::vector<std::uint32_t> own(id + 1, id), all(id == n - 1 ? more.size() : 0);
+    self.gather_to_root(own, all, n - 1, counts);
+    CHECK(id != n - 1 || (all[0] == 0 && all[1 % all.size()] == 1 % n && all.back() == n - 1));
+    own.assign(id + 1, 99);
+    self.scatter_from_root(all, own, n - 1, counts);
+    CHECK(own[0] == id && own.back() == id);
+    std::vector<std::uint32_t> two(2, id), each(id == 0 ? 2 * n : 0);
+    self.gather_to_root(two, each, 0);
+    CHECK(id != 0 || each.back() == n - 1);
+    self.scatter_from_root(each, two, 0);
+    CHECK(two[1] == id);
+}
+
 static void collectives(ditto::replica self)
 {
     std::uint32_t n = self.size(), id = self.id();
@@ -63,6 +93,7 @@ static void collectives(ditto::replica self)
     self.all_gather(mine, all);
     CHECK(all[0] == 0 && all[2 * n - 1] == n - 1);
     CHECK(self.all_gather(id).at(n - 1) == n - 1);
+    move_parts(self);
     CHECK(self.block_dot(std::vector<double>(5, 2.0), std::vector<double>(5, 3.0)) == 30.0 * n);
     ditto_reduce_options labelled = DITTO_REDUCE_OPTIONS_INIT;
     labelled.label = "last";
@@ -341,6 +372,8 @@ static void started(ditto::replica self)
     std::vector<double> gathered(own.size() * self.size());
     self.all_gather_start(own, gathered).wait();
     CHECK(gathered.back() == 2.0 * self.size());
+    self.all_to_all_start(half, half).wait(); // in place
+    CHECK(half.back() == 2.0);
 }
 
 static void borders(ditto::replica self)
@@ -482,6 +515,13 @@ static void errors(std::uint32_t n)
     } catch (const ditto::error &e) {
         CHECK(std::strcmp(e.record().function, "ditto_all_reduce") == 0 && e.record().replica >= 0);
     }
+    auto wrong_counts = [](ditto::replica self) {
+        std::vector<double> v(10);
+        std::vector<std::size_t> counts(self.size(), 11);
+        self.all_to_all(v, counts, v, counts);
+    };
+    CHECK(
+        has(thrown<ditto::error>([&] { strategy.run(wrong_counts); }), "the counts, do not belong together"));
     // Numbers of replicas that no std::uint32_t holds.
     CHECK(has(thrown<ditto::error>([] { ditto::strategy(-1); }), "-1 replicas: a strategy has at most 1024"));
     CHECK(has(thrown<ditto::error>([] { ditto::strategy(1LL << 33); }), "8589934592 replicas"));

@@ -156,6 +156,7 @@ contains
         all = 1
         call self%reduce_scatter(all, own, ditto_sum)
         call check(own(2) == n, 'a reduce-scatter')
+        call move_parts(self)
         own = 2
         call self%reduce(own, 0, ditto_sum)
         call check(id /= 0 .or. own(1) == 2*n, 'a reduction')
@@ -221,6 +222,48 @@ contains
         x = 2*x
     end subroutine
 
+    ! Replica k gets k + 1 elements of each other one.
+    subroutine move_parts(self)
+        class(replica), intent(inout) :: self
+        integer :: n, id, k, status
+        integer(c_size_t), allocatable :: gives(:), takes(:)
+        integer, allocatable :: src(:), dst(:), own(:)
+        n = self%num_replicas()
+        id = self%id()
+        allocate (gives(n), takes(n))
+        src = [(1000*id + k, k=1, 2*n)]
+        dst = src
+        call self%all_to_all(src, dst)
+        call check(dst(1) == 2*id + 1 .and. dst(2*n) == 1000*(n - 1) + 2*id + 2, 'an all-to-all')
+        call self%all_to_all(dst, dst)
+        call check(all(dst == src), 'an all-to-all in place')
+        gives = [(int(k, c_size_t), k=1, n)]
+        takes = id + 1
+        deallocate (src, dst)
+        allocate (src(n*(n + 1)/2), dst(n*(id + 1)), own(id + 1))
+        src = id
+        call self%all_to_all(src, dst, src_counts=gives, dst_counts=takes)
+        call check(dst(1) == 0 .and. dst(n*(id + 1)) == n - 1, 'an all-to-all of different parts')
+        own = id
+        call self%gather_to_root(own, src, n - 1, counts=gives)
+        call check(id /= n - 1 .or. (src(1) == 0 .and. src(size(src)) == n - 1), 'a gather')
+        own = -1
+        call self%scatter_from_root(src, own, n - 1, counts=gives)
+        call check(all(own == id), 'a scatter')
+        deallocate (src, own)
+        allocate (src(2*n), own(2))
+        own = id
+        call self%gather_to_root(own, src, 0)
+        call check(id /= 0 .or. src(2*n) == n - 1, 'a gather of equal parts')
+        own = -1
+        call self%scatter_from_root(src, own, 0)
+        call check(all(own == id), 'a scatter of equal parts')
+        takes = 7
+        call self%all_to_all(src, src, status, src_counts=takes, dst_counts=takes)
+        call check(status /= 0, 'counts that do not belong to the array')
+        self%status = 0
+    end subroutine
+
     subroutine started(self, user)
         class(replica), intent(inout) :: self
         class(*), intent(inout) :: user
@@ -244,6 +287,10 @@ contains
         call self%start_all_gather(own, more, first)
         call self%wait(first)
         call check(self%status == 0 .and. more(1) == own(1), 'a started all-gather')
+        more = self%id()
+        call self%start_all_to_all(more, more, first)
+        call self%wait(first)
+        call check(self%status == 0 .and. more(1) == 0, 'a started all-to-all')
     end subroutine
 
     subroutine borders(self, user)
@@ -360,7 +407,7 @@ contains
                 call self%part(self%id(), 1, texts, longer, part)
             case (12)
                 call self%start_all_reduce(x(1:4:2, 1), x(1:2, 2), ditto_sum, operation)
-            case (16:30)
+            case (16:30, 34:37)
                 call labelled(self, user%kind)
             case (31)
                 call self%barrier(label=repeat('l', 64))
@@ -413,9 +460,18 @@ contains
             call self%start_reduce_scatter(y(1:2*self%num_replicas()), x, ditto_sum, operation, label=label)
         case (30)
             call self%start_all_gather(x, z(1:2*self%num_replicas()), operation, label=label)
+        case (34)
+            call self%all_to_all(y(1:self%num_replicas()), z(1:self%num_replicas()), label=label)
+        case (35)
+            call self%gather_to_root(x, z(1:2*self%num_replicas()), 0, label=label)
+        case (36)
+            call self%scatter_from_root(z(1:2*self%num_replicas()), x, 0, label=label)
+        case (37)
+            call self%start_all_to_all(y(1:self%num_replicas()), z(1:self%num_replicas()), operation, &
+                                       label=label)
         end select
         label = 'replaced'
-        if (self%status == 0 .and. kind >= 28) call self%wait(operation)
+        if (self%status == 0 .and. any(kind == [28, 29, 30, 37])) call self%wait(operation)
     end subroutine
 
     ! An array whose size only the caller knows.
@@ -428,12 +484,13 @@ contains
 
     subroutine faults(n)
         integer, intent(in) :: n
-        character(60) :: expected(33)
+        character(60) :: expected(37)
         type(strategy) :: s
         type(job) :: j
         integer :: status, kind, ended
         real(real32) :: x(2, 3)
         expected(16:30) = '"accuracy" #1'
+        expected(34:37) = '"accuracy" #1'
         expected(31) = 'has 64 bytes: the most is 63'
         expected(32:33) = [character(60) :: 'is one text', 'length of text']
         expected(:15) = [character(60) :: 'the array is not contiguous', 'the array is of a type', &
@@ -448,7 +505,7 @@ contains
         call s%create_variable(x, j%v, status, name='x', aggregation=ditto_aggregate_sum)
         call check(status == 0, 'create_variable')
         do kind = 1, size(expected)
-            if (n == 1 .and. kind >= 16 .and. kind <= 30) cycle ! there is no other label
+            if (n == 1 .and. (kind >= 16 .and. kind <= 30 .or. kind >= 34)) cycle ! there is no other label
             j%kind = kind
             call s%run(wrong, j, status)
             call check(status < 0 .and. index(error_message(), trim(expected(kind))) /= 0, &

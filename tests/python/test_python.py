@@ -100,6 +100,46 @@ class Collectives(unittest.TestCase):
             with ditto.Strategy(n) as strategy:
                 self.assertEqual(strategy.run(work), list(range(n)))
 
+    def test_parts_that_are_moved(self):
+        """Replica k gets k + 1 elements of each other one."""
+        def work(self):
+            n, me = self.num_replicas, self.id
+            src = numpy.arange(2 * n) + 1000 * me
+            out = numpy.empty_like(src)
+            assert self.all_to_all(src, out) is out
+            assert list(out) == [1000 * (k // 2) + 2 * me + k % 2 for k in range(2 * n)]
+            pending = self.all_to_all_start(out, out)
+            pending.wait()
+            assert (out == src).all()
+            counts = [k + 1 for k in range(n)]
+            more, received = numpy.full(sum(counts), me), numpy.empty(n * (me + 1), int)
+            self.all_to_all(more, received, counts, [me + 1] * n)
+            assert list(received) == [k // (me + 1) for k in range(n * (me + 1))]
+            own, every = numpy.full(me + 1, me), numpy.empty(sum(counts), int) if me == n - 1 else None
+            self.gather_to_root(own, every, n - 1, counts)
+            assert every is None or (every == numpy.repeat(numpy.arange(n), counts)).all()
+            own[:] = -1
+            assert self.scatter_from_root(every, own, n - 1, counts) is own and (own == me).all()
+            pair, every = numpy.array([me, 7.5]), numpy.empty(2 * n) if me == 0 else None
+            self.gather_to_root(pair, every)
+            assert every is None or every[2 * n - 2] == n - 1
+            pair[:] = 0
+            assert self.scatter_from_root(every, pair)[0] == me and pair[1] == 7.5
+            for wrong in (lambda: self.all_to_all(src, out, counts),
+                          lambda: self.all_to_all(src[:1], out[:1]),
+                          lambda: self.all_to_all(src, out, [1] * n, [1] * n),
+                          lambda: self.gather_to_root(pair, None, me),
+                          lambda: self.gather_to_root(pair, numpy.empty(2 * n + 1), me),
+                          lambda: self.scatter_from_root(None, pair, me, [9] * n),
+                          lambda: self.all_to_all(src, out, [2] * (n + 1), [2] * n)):
+                if n > 1:
+                    with unittest.TestCase().assertRaises(ValueError):
+                        wrong()
+
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                strategy.run(work)
+
     def test_sums_that_do_not_depend_on_the_number(self):
         values = numpy.random.default_rng(7).random(24 * 500).reshape(24, 500)
         found = set()
@@ -197,6 +237,11 @@ class Collectives(unittest.TestCase):
         calls.append(lambda self, label: self.broadcast(numpy.ones(2), label=label))
         calls.append(lambda self, label: self.all_gather(numpy.ones(2), numpy.empty(4), label=label))
         calls.append(lambda self, label: self.reduce_scatter(numpy.ones(4), numpy.empty(2), label=label))
+        calls.append(lambda self, label: self.all_to_all(numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.gather_to_root(numpy.ones(1), numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.scatter_from_root(numpy.ones(2), numpy.ones(1), label=label))
+        calls.append(lambda self, label: self.all_to_all_start(numpy.ones(2), numpy.empty(2),
+                                                               label=label).wait())
         calls.append(lambda self, label: self.block_sum(numpy.ones(2), label=label))
         calls.append(lambda self, label: self.block_dot(numpy.ones(2), numpy.ones(2), label=label))
         calls.append(lambda self, label: self.exchange([], label=label))
