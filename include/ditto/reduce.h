@@ -8,10 +8,10 @@ DITTO_BEGIN
 
 /** @defgroup ditto_reductions Reductions of values
  *
- *  All functions but ditto_all_gather_tensor are called in cross-replica context, and also return the errors
- *  of the group "Strategies" (ditto/strategy.h). They return DITTO_ERR_INVALID for a NULL pointer,
- *  DITTO_ERR_CONTEXT for a value of another strategy, DITTO_ERR_NO_MEMORY, and DITTO_ERR_SYSTEM if the
- *  calling thread could not be pinned. All replicas take part in the work if that is faster.
+ *  All functions but the last two are called in cross-replica context, and also return the errors of the
+ *  group "Strategies" (ditto/strategy.h). They return DITTO_ERR_INVALID for a NULL pointer, DITTO_ERR_CONTEXT
+ *  for a value of another strategy, DITTO_ERR_NO_MEMORY, and DITTO_ERR_SYSTEM if the calling thread could not
+ *  be pinned. All replicas take part in the work if that is faster.
  *
  *  Sums over replicas are combined by the tree of docs/semantics.md, and have the bits of ditto_all_reduce.
  *  Sums along axes are combined in blocks, as by ditto_block_sum, over the rows of all replicas in replica
@@ -171,6 +171,31 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *  The call takes two collectives. The first gathers the shapes, the second the data. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src,
                                                                uint32_t axis, ditto_tensor *dst);
+
+/** Exchanges parts of the replicas' tensors. Each tensor is split into n equal parts along one axis. Replica i
+ *  receives part i of every tensor, and concatenates these parts along another axis, or the same one, in
+ *  replica order. So a matrix whose rows are divided among the replicas becomes one whose columns are
+ *  (split_axis 1, concat_axis 0). The call is collective, and is made in replica context, with the rules of
+ *  ditto/collective.h. If tensors or axes do not fit together, all replicas get the same error, and the run
+ *  goes on.
+ *
+ *  @param self         the calling replica
+ *  @param src          this replica's tensor. Shapes may differ between replicas along concat_axis alone
+ *  @param split_axis   the axis that is split, equal on all replicas. Its length is a multiple of n
+ *  @param concat_axis  the axis along which parts are concatenated, equal on all replicas
+ *  @param dst          [out] the result. Its data is in the replica's own memory, and the caller gives it to
+ *                      ditto_free
+ *  @return DITTO_OK, an error of ditto_all_to_all, or one of:
+ *  @retval DITTO_ERR_SHAPE      as for ditto_all_gather_tensor; the length of split_axis is no multiple of n
+ *  @retval DITTO_ERR_RANGE      there is no such axis; the size of the tensor overflows
+ *  @retval DITTO_ERR_INVALID    dtype or axes differ between replicas; a NULL pointer; an invalid tensor
+ *  @retval DITTO_ERR_NO_MEMORY  only on the replica that has no memory. Its function must return this error
+ *  @par Cost
+ *  The call takes two collectives. The first gathers the shapes, the second exchanges the data. If
+ *  split_axis or concat_axis is not 0, the data is copied once more for it. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_to_all_tensor(ditto_replica *self, const ditto_tensor *src,
+                                                               uint32_t split_axis, uint32_t concat_axis,
+                                                               ditto_tensor *dst);
 
 /** @} */
 

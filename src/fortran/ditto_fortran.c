@@ -163,9 +163,8 @@ static ditto_status find_for(enum element_use use, const char *procedure, const 
         return wrong(
             procedure, what,
             "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
-            "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool); broadcast, all_gather, "
-            "part, and without counts all_to_all, gather_to_root and scatter_from_root also move other "
-            "logicals, and characters");
+            "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool); broadcast, all_gather and others "
+            "that only move elements also take other logicals, and characters");
     if (out->data == NULL && x->rank == 1 && out->count == 0 && x->attribute == CFI_attribute_other)
         return DITTO_OK; /* [real ::] */
     if (out->data == NULL)

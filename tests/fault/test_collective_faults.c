@@ -161,6 +161,13 @@ static ditto_status all_gather_tensor(ditto_replica *self, const struct operands
     DITTO_TRY(ditto_all_gather_tensor(self, &in, 0, &out));
     return ditto_free(self, out.data);
 }
+static ditto_status all_to_all_tensor(ditto_replica *self, const struct operands *o)
+{
+    uint32_t n = ditto_num_replicas(self);
+    ditto_tensor in = { .data = o->src, .dtype = DITTO_F32, .rank = 2, .shape = { o->count, n } }, out;
+    DITTO_TRY(ditto_all_to_all_tensor(self, &in, 1, 0, &out));
+    return ditto_free(self, out.data);
+}
 static ditto_status finish(ditto_replica *self, ditto_status started, ditto_pending *pending,
                            const struct operands *o)
 {
@@ -225,12 +232,18 @@ static const struct {
     { block_dot, "ditto_block_dot", false },
     { through, "ditto_all_reduce_through", false },
     { all_gather_tensor, "ditto_all_gather_tensor", false },
+    { all_to_all_tensor, "ditto_all_to_all_tensor", false },
     { all_reduce_start, "ditto_all_reduce_start", true },
     { reduce_scatter_start, "ditto_reduce_scatter_start", true },
     { all_gather_start, "ditto_all_gather_start", true },
     { all_to_all_start, "ditto_all_to_all_start", true },
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+static bool has_no_options(int which)
+{
+    return operations[which].call == all_gather_tensor || operations[which].call == all_to_all_tensor;
+}
 
 static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_options *options,
                           struct operands *o)
@@ -389,7 +402,7 @@ static void try_all_operations(uint32_t replicas, enum fault fault)
         for (int c = 0; c < 2; c++)
             for (int i = DITTO_IMPLEMENTATION_DEFAULT; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
                 if ((fault != COMES_LATE || i != DITTO_IMPLEMENTATION_FLAT) &&
-                    (fault != HAS_OTHER_LABEL || operations[which].call != all_gather_tensor))
+                    (fault != HAS_OTHER_LABEL || !has_no_options(which)))
                     try_operation(strategy, which, fault, counts[c], (ditto_implementation)i,
                                   replicas == 3 && c == 1 && i == 0 && which % 4 == 0);
     assert_ok(ditto_strategy_destroy(strategy));

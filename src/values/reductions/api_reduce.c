@@ -203,16 +203,31 @@ ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *
     return end_reading(&reading, gather(&reading, value, axis, out));
 }
 
-ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src, uint32_t axis,
-                                     ditto_tensor *dst)
+static ditto_status check_tensors(ditto_replica *self, const ditto_tensor *src, const ditto_tensor *dst,
+                                  struct dti_replica **replica)
 {
     size_t bytes;
-    DTI_ENTER_QUICKLY();
-    struct dti_replica *r;
-    DTI_TRY(dti_self(self, &r));
+    DTI_TRY(dti_self(self, replica));
     DTI_TRY(dti_not_null(src, "src"));
     DTI_TRY(dti_not_null(dst, "dst"));
     DTI_TRY(dti_tensor_check(src, &bytes));
-    DTI_TRY(dti_buffer_check(src->data, bytes, src->dtype, "src"));
+    return dti_buffer_check(src->data, bytes, src->dtype, "src");
+}
+
+ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src, uint32_t axis,
+                                     ditto_tensor *dst)
+{
+    struct dti_replica *r;
+    DTI_ENTER_QUICKLY();
+    DTI_TRY(check_tensors(self, src, dst, &r));
     return dti_all_gather_tensor(self, r, src, axis, dst);
+}
+
+ditto_status ditto_all_to_all_tensor(ditto_replica *self, const ditto_tensor *src, uint32_t split_axis,
+                                     uint32_t concat_axis, ditto_tensor *dst)
+{
+    struct dti_replica *r;
+    DTI_ENTER_QUICKLY();
+    DTI_TRY(check_tensors(self, src, dst, &r));
+    return dti_all_to_all_tensor(self, r, src, split_axis, concat_axis, dst);
 }

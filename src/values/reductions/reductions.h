@@ -34,6 +34,14 @@ ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto
 /* -- The replica's own thread -- */
 ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
                                    uint32_t axis, ditto_tensor *out);
+ditto_status dti_all_to_all_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
+                                   uint32_t split_axis, uint32_t concat_axis, ditto_tensor *out);
+/* Gathers the dtypes and shapes of all replicas' tensors in part[n], without data, and checks that they can
+ * be gathered along `axis` and that both axes are equal on all replicas. all_gather.c has the function.
+ * `name` is the public one. Returns INVALID, SHAPE or RANGE on all replicas, or an error of a collective. */
+ditto_status dti_all_gather_shapes(ditto_replica *self, struct dti_replica *r, const char *name,
+                                   const ditto_tensor *in, uint32_t axis, uint32_t split_axis,
+                                   ditto_tensor *part);
 
 /* -- Pure functions, which several reductions use -- */
 /* Returns true if the value counts as one value for all replicas: it is plain, mirrored, or a mirrored

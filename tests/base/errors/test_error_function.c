@@ -102,6 +102,7 @@ static ditto_grouping *grouping;
     X(ditto_strategy_broadcast_to, (NULL, NULL, (ditto_destination){ .of = NULL }, NULL))      \
     X(ditto_strategy_gather, (NULL, NULL, 0, NULL))                                            \
     X(ditto_all_gather_tensor, (NULL, NULL, 0, NULL))                                          \
+    X(ditto_all_to_all_tensor, (NULL, NULL, 0, 0, NULL))                                       \
     X(ditto_alloc, (NULL, 0, 0, NULL))                                                         \
     X(ditto_free, (NULL, NULL))                                                                \
     X(ditto_fail, (NULL, 0, "wrong"))                                                          \

@@ -1,5 +1,5 @@
-/* tests/semantics/reductions/test_gather.c - docs/semantics.md, rules 5.1 to 5.3: gather and
- * all_gather. */
+/* tests/semantics/reductions/test_gather.c - docs/semantics.md, rules 5.1 to 5.3 and 6.9: gather,
+ * and tensors that are gathered or exchanged in a run. */
 #include "support/as_hosts.h"
 #include "semantics/reductions/make_values.h"
 
@@ -139,6 +139,80 @@ static void rule_5_3_all_gather_gives_every_replica_the_same_result(void **state
         }
 }
 
+/* -- parts of tensors that are exchanged -- */
+
+struct exchanging {
+    struct report report;
+    uint32_t split_axis, concat_axis;
+};
+
+/* Element (a, b, c) of replica `id`. */
+static int32_t exchanged(uint32_t id, size_t a, size_t b, size_t c)
+{
+    return (int32_t)(id * 1000000 + a * 10000 + b * 100 + c);
+}
+
+/* Each length of the tensor of replica `id` is 2, but that along concat_axis is id % 3 + 1, and that along
+ * split_axis is that many times as long as there are replicas. */
+static void set_shape(const struct exchanging *x, uint32_t id, uint32_t n, size_t *shape)
+{
+    for (uint32_t d = 0; d < 3; d++)
+        shape[d] = (d == x->concat_axis ? id % 3 + 1 : 2) * (d == x->split_axis ? n : 1);
+}
+
+static ditto_status exchange_inside(ditto_replica *self, void *argument)
+{
+    struct exchanging *x = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    ditto_tensor own = { .dtype = DITTO_I32, .rank = 3 }, whole;
+    set_shape(x, id, n, own.shape);
+    int32_t *numbers = malloc(own.shape[0] * own.shape[1] * own.shape[2] * sizeof *numbers), *next = numbers;
+    own.data = numbers;
+    for (size_t a = 0; a < own.shape[0]; a++)
+        for (size_t b = 0; b < own.shape[1]; b++)
+            for (size_t c = 0; c < own.shape[2]; c++)
+                *next++ = exchanged(id, a, b, c);
+    ditto_status status = ditto_all_to_all_tensor(self, &own, x->split_axis, x->concat_axis, &whole);
+    size_t lengths[3] = { 2, 2, 2 };
+    lengths[x->concat_axis] = 0;
+    for (uint32_t i = 0; i < n; i++)
+        lengths[x->concat_axis] += i % 3 + 1;
+    bool right = status == DITTO_OK && memcmp(lengths, whole.shape, sizeof lengths) == 0;
+    for (size_t k = 0; right && k < lengths[0] * lengths[1] * lengths[2]; k++) {
+        size_t at[3] = { k / lengths[2] / lengths[1], k / lengths[2] % lengths[1], k % lengths[2] };
+        uint32_t from = 0;
+        for (; at[x->concat_axis] >= from % 3 + 1; from++)
+            at[x->concat_axis] -= from % 3 + 1;
+        size_t part = x->split_axis == x->concat_axis ? from % 3 + 1 : 2;
+        at[x->split_axis] += id * part; /* of the part for this replica */
+        right = ((const int32_t *)whole.data)[k] == exchanged(from, at[0], at[1], at[2]);
+    }
+    EXPECT(&x->report, right);
+    if (status == DITTO_OK)
+        EXPECT(&x->report, ditto_free(self, whole.data) == DITTO_OK);
+    /* All replicas get the error, and the run continues. */
+    if (n > 1) {
+        own.shape[x->split_axis]--;
+        EXPECT(&x->report,
+               ditto_all_to_all_tensor(self, &own, x->split_axis, x->concat_axis, &whole) == DITTO_ERR_SHAPE);
+        EXPECT(&x->report,
+               ditto_all_to_all_tensor(self, &own, id == 1 ? 1 : 0, 2, &whole) == DITTO_ERR_INVALID);
+    }
+    EXPECT(&x->report, ditto_all_to_all_tensor(self, &own, 3, x->concat_axis, &whole) == DITTO_ERR_RANGE);
+    EXPECT(&x->report, ditto_all_to_all_tensor(self, &own, 0, 3, &whole) == DITTO_ERR_RANGE);
+    free(numbers);
+    return ditto_barrier(self, NULL);
+}
+
+static void rule_6_9_parts_of_tensors_are_split_and_concatenated_along_axes(void **state)
+{
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (uint32_t axes = 0; axes < 9; axes++) {
+            struct exchanging x = { .split_axis = axes / 3, .concat_axis = axes % 3 };
+            run_once(replica_counts[k], NULL, exchange_inside, &x, &x.report);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +220,7 @@ int main(void)
         cmocka_unit_test(rule_5_1_errors_of_gather_have_their_own_messages),
         cmocka_unit_test(rule_5_2_nests_are_gathered_leaf_by_leaf_and_slices_are_refused),
         cmocka_unit_test(rule_5_3_all_gather_gives_every_replica_the_same_result),
+        cmocka_unit_test(rule_6_9_parts_of_tensors_are_split_and_concatenated_along_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
