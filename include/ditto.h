@@ -60,6 +60,7 @@
 #include <ditto/replica.h>     /* id, memory, failing */
 #include <ditto/device.h>      /* loops and functions on the PUs of a replica */
 #include <ditto/collective.h>  /* barrier, all-reduce, broadcast, all-gather, ... */
+#include <ditto/scan.h>        /* prefix sums over replicas */
 #include <ditto/pending.h>     /* collectives that are waited for later */
 #include <ditto/slices.h>      /* all-reduce of sparse rows */
 #include <ditto/exchange.h>    /* replicas give data to each other: borders of a grid */

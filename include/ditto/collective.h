@@ -125,8 +125,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  buffer after the call of the buffer's owner has returned, whatever its status. Replicas may pass the same
  *  source. Each of them may write it as soon as its own call has returned. After an error the contents
  *  of the destination are unspecified. Destinations of different replicas must not overlap. If two replicas
- *  pass the same destination to an all-reduce or a broadcast of a message that is not small, the run fails
- *  with DITTO_ERR_INVALID. The call returns this error on the replicas that detect it, and
+ *  pass the same destination to an all-reduce, a scan or a broadcast of a message that is not small, the run
+ *  fails with DITTO_ERR_INVALID. The call returns this error on the replicas that detect it, and
  *  DITTO_ERR_PEER_STOPPED on the others. Other overlaps are not detected, and the destination then holds a
  *  mixture of results. Nothing is allocated, except for lists whose items are new (ditto_all_reduce_list) and
  *  for slices that are merged.
@@ -209,8 +209,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self
  *  @param out    [out] shape [count], in memory of the library; may be left or right itself
  *  @param left   [in]  shape [count]
  *  @param right  [in]  shape [count]
- *  @param count  number of elements, each of the size that the caller of ditto_all_reduce_with gave
- *  @param user   the pointer that the replica gave to ditto_all_reduce_with
+ *  @param count  number of elements, each of the size that the caller of the collective gave
+ *  @param user   the pointer that the replica gave to the collective
  *  @return DITTO_OK, or an error that ends the run. The other replicas then get DITTO_ERR_PEER_STOPPED */
 typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void *right, size_t count,
                                          void *user);

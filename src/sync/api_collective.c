@@ -1,4 +1,6 @@
-/* src/sync/api_collective.c - the public functions of include/ditto/collective.h. */
+/* src/sync/api_collective.c - the public functions of include/ditto/collective.h and include/ditto/scan.h. */
+#include <ditto/scan.h>
+
 #include "base/numbers/checksum.h"
 #include "base/types/types.h"
 #include "replicas/team/context.h"
@@ -30,7 +32,23 @@ static struct dti_known_call *find(struct dti_known_calls *known, const struct d
     return NULL;
 }
 
-DTI_KNOWS_PATTERNS(13);
+/* Of an exclusive scan, replica 0 receives nothing. */
+static bool receives_prefix(const struct dti_replica *replica, enum dti_pattern pattern)
+{
+    return pattern != DTI_PATTERN_SCAN_EXCLUSIVE || replica->index > 0;
+}
+
+static ditto_status check_scan_hosts(const struct dti_replica *replica, const char *name)
+{
+    if (replica->sync->hosts == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "%s works on one host only, and this strategy has several: gather the values with "
+                    "ditto_all_gather, and combine them on each replica",
+                    name);
+}
+
+DTI_KNOWS_PATTERNS(15);
 
 static ditto_status check(struct dti_arguments *out, const struct dti_collective_arguments *given)
 {
@@ -61,6 +79,17 @@ static ditto_status check(struct dti_arguments *out, const struct dti_collective
         return dti_arguments_parts(out, given->src, given->dst, given->count, given->dtype);
     case DTI_PATTERN_ALL_TO_ALL:
         return dti_arguments_parts(out, given->src, given->dst, given->count, given->dtype);
+    case DTI_PATTERN_SCAN:
+    case DTI_PATTERN_SCAN_EXCLUSIVE:
+        DTI_TRY(check_scan_hosts(out->replica, given->name));
+        if (given->op == DITTO_MEAN)
+            return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                            "MEAN in %s: each replica receives a combination of another number of values. "
+                            "Use SUM and divide",
+                            given->name);
+        receives = receives_prefix(out->replica, given->pattern);
+        return dti_arguments_reduce(out, given->src, receives ? given->dst : NULL, given->count,
+                                    receives ? given->count : 0, given->dtype, given->op);
     default: /* DTI_PATTERN_NOTHING. No other pattern comes here. */
         return DITTO_OK;
     }
@@ -184,16 +213,20 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *i
     return DITTO_OK;
 }
 
-ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *dst, size_t count,
-                                   size_t element_bytes, ditto_combine_fn combine, void *user,
-                                   const ditto_reduce_options *options)
+/* A collective that combines by a function of the program. */
+static ditto_status combine_with(ditto_replica *self, const struct dti_collective_arguments *given,
+                                 size_t element_bytes, const struct dti_combine_call *function,
+                                 const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    struct dti_combine_call function = { combine, user };
-    size_t bytes;
-    DTI_ENTER_QUICKLY();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_with", DTI_PATTERN_ALL_REDUCE, options, 0));
-    if (combine == NULL)
+    const void *src = given->src;
+    size_t count = given->count, bytes;
+    DTI_TRY(dti_arguments_begin(&a, self, given->name, given->pattern, options, 0));
+    bool receives = receives_prefix(a.replica, given->pattern);
+    void *dst = receives ? given->dst : NULL;
+    if (dti_call_scans(&a.call))
+        DTI_TRY(check_scan_hosts(a.replica, given->name));
+    if (function->combine == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "combine is NULL: give the function that combines two elements");
     if (element_bytes < 1 || element_bytes > DTI_TILE_BYTES)
         return DTI_FAIL(DITTO_ERR_RANGE, "element_bytes = %zu is outside 1 to %d", element_bytes,
@@ -205,20 +238,81 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
      * is aligned to 8. */
     if (bytes != 0) {
         DTI_TRY(dti_not_null(src, "src"));
-        DTI_TRY(dti_not_null(dst, "dst"));
+        if (receives)
+            DTI_TRY(dti_not_null(dst, "dst"));
     }
     DTI_TRY(dti_check_overlap(src, bytes, dst, bytes, src));
     a.call.src = src;
     a.call.dst = dst;
     a.call.count = count;
     a.call.element_bytes = element_bytes;
-    a.call.more = &function;
-    a.call.hash = dti_hash_word(a.call.hash, dti_sync_function(a.replica, (const void *)(uintptr_t)combine));
+    a.call.more = function;
+    a.call.hash = dti_hash_word(a.call.hash,
+                                dti_sync_function(a.replica, (const void *)(uintptr_t)function->combine));
     const char **calling = &dti_reported_state(a.replica)->calling;
     *calling = a.call.name;
     ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);
     *calling = NULL;
     return status;
+}
+
+ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *dst, size_t count,
+                                   size_t element_bytes, ditto_combine_fn combine, void *user,
+                                   const ditto_reduce_options *options)
+{
+    struct dti_combine_call function = { combine, user };
+    struct dti_collective_arguments arguments = { .name = "ditto_all_reduce_with",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .pattern = DTI_PATTERN_ALL_REDUCE };
+    DTI_ENTER_QUICKLY();
+    return combine_with(self, &arguments, element_bytes, &function, options);
+}
+
+/* -- scans -- */
+
+ditto_status ditto_scan(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                        ditto_op op, const ditto_reduce_options *options)
+{
+    struct dti_collective_arguments arguments = { .name = "ditto_scan",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = DTI_NO_ROOT,
+                                                  .pattern = DTI_PATTERN_SCAN,
+                                                  .dtype = dtype,
+                                                  .op = op };
+    DTI_ENTER_QUICKLY();
+    return collective_of(self, &arguments, options);
+}
+
+ditto_status ditto_scan_exclusive(ditto_replica *self, const void *src, void *dst, size_t count,
+                                  ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
+{
+    struct dti_collective_arguments arguments = { .name = "ditto_scan_exclusive",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = DTI_NO_ROOT,
+                                                  .pattern = DTI_PATTERN_SCAN_EXCLUSIVE,
+                                                  .dtype = dtype,
+                                                  .op = op };
+    DTI_ENTER_QUICKLY();
+    return collective_of(self, &arguments, options);
+}
+
+ditto_status ditto_scan_with(ditto_replica *self, const void *src, void *dst, size_t count,
+                             size_t element_bytes, ditto_combine_fn combine, void *user, int exclusive,
+                             const ditto_reduce_options *options)
+{
+    struct dti_combine_call function = { combine, user };
+    struct dti_collective_arguments arguments = {
+        .name = "ditto_scan_with", .src = src, .dst = dst, .count = count
+    };
+    arguments.pattern = exclusive ? DTI_PATTERN_SCAN_EXCLUSIVE : DTI_PATTERN_SCAN;
+    DTI_ENTER_QUICKLY();
+    return combine_with(self, &arguments, element_bytes, &function, options);
 }
 
 /* -- with a root -- */

@@ -27,6 +27,18 @@ static ditto_status keep_left(void *out, const void *left, const void *right, si
     return DITTO_OK;
 }
 
+static ditto_status scan(ditto_replica *self, const struct operands *o)
+{
+    return ditto_scan(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, o->options);
+}
+static ditto_status scan_exclusive(ditto_replica *self, const struct operands *o)
+{
+    return ditto_scan_exclusive(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, o->options);
+}
+static ditto_status scan_with(ditto_replica *self, const struct operands *o)
+{
+    return ditto_scan_with(self, o->src, o->dst, o->count, sizeof(float), keep_left, NULL, 0, o->options);
+}
 static ditto_status barrier(ditto_replica *self, const struct operands *o)
 {
     return ditto_barrier(self, o->options);
@@ -231,6 +243,9 @@ static const struct {
     { block_sum_with, "ditto_block_sum_with", false },
     { block_dot, "ditto_block_dot", false },
     { through, "ditto_all_reduce_through", false },
+    { scan, "ditto_scan", false },
+    { scan_exclusive, "ditto_scan_exclusive", false },
+    { scan_with, "ditto_scan_with", false },
     { all_gather_tensor, "ditto_all_gather_tensor", false },
     { all_to_all_tensor, "ditto_all_to_all_tensor", false },
     { all_reduce_start, "ditto_all_reduce_start", true },

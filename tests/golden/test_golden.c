@@ -267,6 +267,66 @@ static void complex_products_over_replicas_have_the_expected_bits_with_all_kerne
         }
 }
 
+/* Sums of f32 and of bf16, of which each is rounded once, and products of c64, whose order matters too. */
+static const struct {
+    ditto_dtype dtype;
+    ditto_op op;
+    uint64_t hash;
+} scans[] = { { DITTO_F32, DITTO_SUM, 0x4ca12823f64c844 },
+              { DITTO_BF16, DITTO_SUM, 0x66ef3f63341edc57 },
+              { DITTO_C64, DITTO_PROD, 0x8a9215cb4a74114b } };
+
+enum { SCANNED = 6 };
+
+struct scanning {
+    struct report report;
+    int which;
+    uint64_t hash[SCANNED]; /* of each replica */
+};
+
+static ditto_status scan(ditto_replica *self, void *argument)
+{
+    struct scanning *s = argument;
+    static float value[SCANNED][2 * ROWS], prefix[SCANNED][2 * ROWS];
+    uint32_t id = ditto_replica_id(self);
+    ditto_dtype dtype = scans[s->which].dtype;
+    size_t bytes = ROWS * ditto_dtype_bytes(dtype);
+    memset(prefix[id], 0, sizeof prefix[id]); /* what replica 0 keeps in the exclusive scan */
+    make_complex(DITTO_C64, value[id], ROWS, id + 1);
+    for (int i = 0; dtype == DITTO_BF16 && i < ROWS; i++) {
+        uint32_t bits;
+        memcpy(&bits, &value[id][ROWS + i], sizeof bits);
+        ((uint16_t *)(void *)value[id])[i] = (uint16_t)(bits >> 16);
+    }
+    EXPECT(&s->report, ditto_scan_exclusive(self, value[id], prefix[id], ROWS, dtype, scans[s->which].op,
+                                            NULL) == DITTO_OK);
+    EXPECT(&s->report,
+           ditto_scan(self, value[id], value[id], ROWS, dtype, scans[s->which].op, NULL) == DITTO_OK);
+    s->hash[id] = golden_hash(golden_hash(BASIS, prefix[id], bytes), value[id], bytes);
+    return DITTO_OK;
+}
+
+static void scans_have_the_expected_bits_with_all_kernels(void **state)
+{
+    static struct scanning s;
+    for (int kernels = DITTO_KERNELS_DEFAULT; kernels <= DITTO_KERNELS_AVX512; kernels++)
+        for (s.which = 0; s.which < 3; s.which++) {
+            ditto_strategy *strategy;
+            ditto_strategy_options options = OPTIONS(strategy, .kernels = (ditto_kernels)kernels);
+            options.num_replicas = SCANNED;
+            ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
+            if (status == DITTO_ERR_UNSUPPORTED)
+                continue;
+            assert_int_equal(status, DITTO_OK);
+            run_all(strategy, scan, &s, &s.report);
+            assert_ok(ditto_strategy_destroy(strategy));
+            uint64_t hash = golden_hash(BASIS, s.hash, sizeof s.hash);
+            print_message("  kernels %d, scans of %s 0x%016llx\n", kernels,
+                          ditto_dtype_name(scans[s.which].dtype), (unsigned long long)hash);
+            assert_int_equal(hash, scans[s.which].hash);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +335,7 @@ int main(void)
         cmocka_unit_test(adam_has_the_expected_bits),
         cmocka_unit_test(complex_quotients_and_differences_have_the_expected_bits),
         cmocka_unit_test(complex_products_over_replicas_have_the_expected_bits_with_all_kernels),
+        cmocka_unit_test(scans_have_the_expected_bits_with_all_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,6 +228,45 @@ static inline void reference_reduce_blocks(ditto_dtype d, ditto_op op, const voi
     reference_store(d, e, out);
 }
 
+/* The scan of value k over x[a] to x[b - 1], as docs/semantics.md defines it. Returns false if it has no
+ * value, because it is exclusive and leaves out the only one. */
+static inline bool reference_scan_tree(ditto_dtype d, ditto_op op, const struct element *x, uint32_t a,
+                                       uint32_t b, uint32_t k, bool exclusive, struct element *out)
+{
+    struct element left, right;
+    if (b - a == 1) {
+        *out = x[a];
+        return !exclusive;
+    }
+    uint32_t m = a + (b - a + 1) / 2;
+    if (k < m)
+        return reference_scan_tree(d, op, x, a, m, k, exclusive, out);
+    *out = left = reference_tree(d, op, x, a, m);
+    if (reference_scan_tree(d, op, x, m, b, k, exclusive, &right))
+        *out = reference_is_float(d) ? reference_float(d, op, left, right)
+                                     : reference_integer(d, op, left, right);
+    return true;
+}
+
+/* The scan of value k of n values, at most 64, in blocks, rounded to the dtype. Returns false if it has no
+ * value. */
+static inline bool reference_scan(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
+                                  uint32_t blocks, uint32_t k, bool exclusive, void *out)
+{
+    struct element x[64], of_block[64], e;
+    uint32_t block = 0, first = 0, end;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = reference_load(d, source[i]);
+    for (; end = first + n / blocks + (block < n % blocks), end <= k; first = end)
+        of_block[block++] = reference_tree(d, op, x, first, end);
+    /* In its own block, and then over the blocks, of which the own one is left out if it has no value. */
+    bool has_value = reference_scan_tree(d, op, x, first, end, k, exclusive, &of_block[block]);
+    if (!reference_scan_tree(d, op, of_block, 0, blocks, block, !has_value, &e))
+        return false;
+    reference_store(d, e, out);
+    return true;
+}
+
 /* The same in one block. */
 static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
                                     void *out)

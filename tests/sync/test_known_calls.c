@@ -91,6 +91,11 @@ static ditto_status change_one_argument(ditto_replica *self, void *argument)
         DITTO_TRY(ditto_all_gather(self, in, out, 2, NULL, DITTO_I32, NULL));
         for (uint32_t k = 0; k < n; k++)
             EXPECT(&t->report, out[2 * k] == (int32_t)k + 1 && out[2 * k + 1] == 5);
+        DITTO_TRY(ditto_scan(self, in, out, 1, DITTO_I32, DITTO_SUM, NULL));
+        EXPECT(&t->report, out[0] == (int32_t)((id + 1) * (id + 2) / 2) && out[1] == 5);
+        out[0] = 0; /* replica 0 keeps it */
+        DITTO_TRY(ditto_scan_exclusive(self, in, out, 1, DITTO_I32, DITTO_SUM, NULL));
+        EXPECT(&t->report, out[0] == (int32_t)(id * (id + 1) / 2) && out[1] == 5);
         for (uint32_t root = 0; root < n; root++) {
             out[0] = -1;
             DITTO_TRY(ditto_reduce_to_root(self, in, out, 1, DITTO_I32, DITTO_SUM, root, NULL));

@@ -19,7 +19,7 @@ static size_t parts_bytes(const struct dti_call *call, uint32_t n)
     return elements * call->element_bytes;
 }
 
-DTI_KNOWS_PATTERNS(13);
+DTI_KNOWS_PATTERNS(15);
 
 struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
 {
@@ -101,7 +101,7 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
         choice.algorithm = DTI_ALGORITHM_STAGED;
     else if (fits_mailboxes(sync, t, call, size))
         choice.algorithm = DTI_ALGORITHM_MAILBOXES;
-    else if (wants_groups && sync->groups.groups > 1 && !dti_call_moves_parts(call))
+    else if (wants_groups && sync->groups.groups > 1 && !dti_call_moves_parts(call) && !dti_call_scans(call))
         choice.algorithm = DTI_ALGORITHM_GROUPS;
     return choice;
 }

@@ -9,7 +9,7 @@
 
 /* -- the segments of each pattern -- */
 
-DTI_KNOWS_PATTERNS(13);
+DTI_KNOWS_PATTERNS(15);
 
 const struct dti_flow_shape dti_flow_shapes[DTI_NUM_PATTERNS] = {
     [DTI_PATTERN_ALL_REDUCE] = { DTI_END_EVERY, DTI_END_EVERY, false, false },
@@ -22,6 +22,8 @@ const struct dti_flow_shape dti_flow_shapes[DTI_NUM_PATTERNS] = {
     [DTI_PATTERN_SCATTER] = { DTI_END_ROOT, DTI_END_EACH, true, false },
     [DTI_PATTERN_ALL_TO_ALL] = { DTI_END_EACH, DTI_END_EACH_ROW, true, true },
     [DTI_PATTERN_TARGET] = { DTI_END_EVERY, DTI_END_EVERY, false, false },
+    [DTI_PATTERN_SCAN] = { DTI_END_EVERY, DTI_END_EVERY, false, false },
+    [DTI_PATTERN_SCAN_EXCLUSIVE] = { DTI_END_EVERY, DTI_END_EVERY, false, false },
 };
 
 bool dti_flow_is_combined(const struct dti_call *call)
@@ -208,7 +210,7 @@ const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segmen
     return (const char *)src + segment->src_first * bytes;
 }
 
-static char *destination_of(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
+char *dti_flow_destination(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
     const struct dti_call *call = replica == flow->self->index ? flow->call : call_of(flow, replica);
     void *dst = dti_call_has_items(call) ? call->list[segment->index].dst : call->dst;
@@ -254,7 +256,7 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
         flow->workspace->destination[found++] = set != NULL
                                                     ? (char *)set->copy[i].data +
                                                           segment->dst_first * flow->reduction.element_bytes
-                                                    : destination_of(flow, segment, i);
+                                                    : dti_flow_destination(flow, segment, i);
         *far += dti_is_far(flow->sync, self, near_to);
     }
     return found;

@@ -161,8 +161,9 @@ size_t dti_flow_all_grains(const struct dti_flow *flow);
 bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from,
                   size_t to, size_t *first, size_t *count);
 
-/* Returns the address of the segment's first element in the source of a replica. */
+/* Return the address of the segment's first element in the source and in the destination of a replica. */
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);
+char *dti_flow_destination(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);
 
 /* Stores in flow->workspace->destination the addresses of those of the segment's destinations that belong to
  * replicas [first, end). Returns their number, and in *far how many of them are in another group than this
@@ -193,6 +194,11 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
 
 /* Processes all indices on this replica alone. Used for small calls. */
 void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_end);
+
+/* Scans elements [first, end) of the call's only segment, and writes them to those destinations that belong
+ * to replicas [group_first, group_end). The error is in the flow's reduction. */
+void dti_flow_scan(struct dti_flow *flow, const struct dti_segment *segment, uint32_t group_first,
+                   uint32_t group_end, size_t first, size_t end);
 
 /* Groups combine, exchange and write (exchange.h). Fails with TIMED_OUT or the error of the stopped run, with
  * FORKED, or with the error of the user's own function. */

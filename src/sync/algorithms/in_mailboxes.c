@@ -5,7 +5,8 @@
  * only what its siblings have (rounds.h). In a meeting by counter the last replica to arrive combines once
  * for all. In every other collective, each replica reads the mailboxes of the first round after the meeting.
  * It does this directly if all parts have one size and no function of the user's combines them. A flow does
- * it for lists, for parts that differ, and for functions of the user's, with more instructions.
+ * it for lists, for parts that differ, for scans of more than two replicas, and for functions of the user's,
+ * with more instructions.
  *
  * A replica does not read its own mailbox. Peers have read it, and the processor may have moved its lines to
  * them. Two replicas that exchanged 8 bytes took 195 ns on two cores, and 320 ns if each read its own bytes
@@ -291,6 +292,20 @@ static void combine_own(struct dti_replica *self, uint32_t seq, const struct dti
     self->sync->state[self->index].workspace.counters.written_near += bytes;
 }
 
+/* Makes the result of a scan if it is a copy or the reduction of all values. Returns false otherwise. */
+static bool scan_directly(struct dti_replica *self, uint32_t seq, const struct dti_prepared_call *prepared,
+                          const struct payloads *p)
+{
+    uint32_t values = self->index + (p->call->pattern == DTI_PATTERN_SCAN);
+    if (values <= 1)
+        copy_payloads(self, seq, p, 0, values);
+    else if (values == self->num_replicas)
+        combine_own(self, seq, prepared, p);
+    else
+        return false;
+    return true;
+}
+
 /* Reads the payloads after the meeting, without a flow. Returns false if the call needs one. */
 static bool read_directly(struct dti_replica *self, uint32_t seq, const struct dti_prepared_call *prepared,
                           const struct payloads *p)
@@ -319,6 +334,9 @@ static bool read_directly(struct dti_replica *self, uint32_t seq, const struct d
         if (root == self->index)
             combine_own(self, seq, prepared, p);
         return true;
+    case DTI_PATTERN_SCAN:
+    case DTI_PATTERN_SCAN_EXCLUSIVE:
+        return scan_directly(self, seq, prepared, p);
     default:
         return false;
     }

@@ -229,6 +229,10 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
 {
     uint32_t far;
     struct walk w = { .flow = flow, .segment = segment };
+    if (dti_call_scans(flow->call)) {
+        dti_flow_scan(flow, segment, group_first, group_end, first, end);
+        return;
+    }
     size_t bytes = (end - first) * flow->reduction.element_bytes;
     w.destinations = dti_flow_destinations(flow, segment, group_first, group_end, &w.far_destinations);
     bool finishes = flow->target != NULL && flow->target->finish != NULL;
@@ -330,11 +334,15 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
 static bool each_makes_its_own(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
-    if (flow->sync->num_replicas != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || flow->streams ||
-        flow->reduction.kernel == NULL || flow->reduction.kernel->widen != NULL ||
-        call->count * call->element_bytes > OWN_RESULT_MOST_BYTES)
+    if (flow->sync->num_replicas != 2 || flow->reduction.kernel == NULL ||
+        flow->reduction.kernel->widen != NULL)
         return false;
     const struct dti_call *other = dti_call_of(flow->sync, 1 - flow->self->index, flow->seq);
+    if (dti_call_scans(call)) /* replica 0 reads no elements of replica 1 */
+        return flow->self->index == 0 ? other->dst != call->src : call->dst != other->src;
+    if (call->pattern != DTI_PATTERN_ALL_REDUCE || flow->streams ||
+        call->count * call->element_bytes > OWN_RESULT_MOST_BYTES)
+        return false;
     return call->dst != call->src && call->dst != other->src && other->dst != call->src &&
            other->dst != other->src;
 }

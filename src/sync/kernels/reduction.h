@@ -62,6 +62,32 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
 void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count,
                 void *dst);
 
+/* A scan: the prefixes of a row of n values. The prefix of the first e values is the tree over the whole row
+ * without the values from e on. At a node that has value e - 1 in its left half it is the prefix of the left
+ * half. At other nodes it is the value of the left half, combined with the prefix of the right half. So the
+ * prefix of all n values is their reduction. The inclusive scan at value i is the prefix of i + 1 values, and
+ * the exclusive one that of i values. */
+struct dti_scan {
+    /* The number of values in the row, at most DITTO_MAX_REPLICAS, and of those that are needed. */
+    uint32_t n;
+    uint32_t values;
+
+    /* 0 if destination[i] receives the prefix of i + 1 values, and 1 if it receives that of i values. */
+    uint32_t exclusive;
+
+    /* [values] */
+    const void *const *source;
+
+    /* [n] NULL if the prefix is not needed. Element 0 of an exclusive scan is not used. */
+    void *const *destination;
+};
+
+/* Computes elements [first, first + count), at most a tile, of the prefixes. destination[i] may be source[i],
+ * and overlaps no other source or destination. `scratch` has DTI_SCRATCH_BYTES. If a function of the user's
+ * combines, no source and no destination is touched while it runs, nor after it has failed. */
+void dti_scan_block(struct dti_reduction *r, const struct dti_scan *scan, size_t first, size_t count,
+                    void *scratch);
+
 /* Calls dti_fold and dti_finish. dst = the tree over n single values, at most DITTO_MAX_REPLICAS. Value i
  * begins at element `first` of source[i]. dst overlaps no source. */
 void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first,

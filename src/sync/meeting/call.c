@@ -29,7 +29,7 @@ uint32_t dti_call_digest(const struct dti_call *c)
     return (uint32_t)(d >> 32);
 }
 
-DTI_KNOWS_PATTERNS(13);
+DTI_KNOWS_PATTERNS(15);
 
 static void describe_size(const struct dti_call *c, struct dti_text *text)
 {
@@ -37,7 +37,8 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
         dti_text_add(text, " (%zu tensors%s%s", c->whole, c->op != 0 ? ", " : "",
                      c->op != 0 ? ditto_op_name((ditto_op)c->op) : "");
     else if (c->dtype == 0)
-        dti_text_add(text, " (%zu x %zu bytes, with a function of the caller", c->count, c->element_bytes);
+        dti_text_add(text, " (%zu x %zu bytes, with a function of the caller%s", c->count, c->element_bytes,
+                     c->pattern == DTI_PATTERN_SCAN_EXCLUSIVE ? ", exclusive" : "");
     else if (c->pattern == DTI_PATTERN_BLOCKS) /* the counts may differ between replicas */
         dti_text_add(text, " (of %s", ditto_dtype_name((ditto_dtype)c->dtype));
     else if (c->pattern == DTI_PATTERN_ALL_TO_ALL && c->whole != 0) /* and so may these */

@@ -35,12 +35,16 @@ enum dti_pattern {
     /* slices.c and block_sum.c move the data of these two. */
     DTI_PATTERN_SLICES,
     DTI_PATTERN_BLOCKS,
+
+    /* Each replica receives a combination of the first replicas (scan.c). */
+    DTI_PATTERN_SCAN,
+    DTI_PATTERN_SCAN_EXCLUSIVE,
 };
 
 /* The number of patterns. The assertion stands beside every table that has a row for each of them, and stops
  * the build when a pattern is added. Add the row as docs/recipes.md describes, and then increase the
  * number. */
-enum { DTI_NUM_PATTERNS = DTI_PATTERN_BLOCKS + 1 };
+enum { DTI_NUM_PATTERNS = DTI_PATTERN_SCAN_EXCLUSIVE + 1 };
 #define DTI_KNOWS_PATTERNS(number) \
     _Static_assert(DTI_NUM_PATTERNS == (number), "a pattern was added: see docs/recipes.md")
 
@@ -113,6 +117,12 @@ static inline bool dti_call_moves_parts(const struct dti_call *call)
 {
     return call->pattern == DTI_PATTERN_GATHER || call->pattern == DTI_PATTERN_SCATTER ||
            call->pattern == DTI_PATTERN_ALL_TO_ALL;
+}
+
+/* Returns true for a scan of either kind. */
+static inline bool dti_call_scans(const struct dti_call *call)
+{
+    return call->pattern == DTI_PATTERN_SCAN || call->pattern == DTI_PATTERN_SCAN_EXCLUSIVE;
 }
 /* Compares all members that must be equal on all replicas. */
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);

@@ -108,7 +108,8 @@ ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
     const struct dti_call *mine = dti_call_of(sync, self->index, seq);
     bool own_results = mine->count != 0 && mine->dst != NULL &&
                        (mine->pattern == DTI_PATTERN_ALL_REDUCE || mine->pattern == DTI_PATTERN_BROADCAST ||
-                        mine->pattern == DTI_PATTERN_SCATTER || mine->pattern == DTI_PATTERN_ALL_TO_ALL);
+                        mine->pattern == DTI_PATTERN_SCATTER || mine->pattern == DTI_PATTERN_ALL_TO_ALL ||
+                        dti_call_scans(mine));
     for (uint32_t i = 0; i < self->num_replicas; i++) {
         const struct dti_call *theirs = dti_call_of(sync, i, seq);
         if (!dti_call_same(dti_call_of(sync, 0, seq), theirs))

@@ -75,7 +75,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
 
 /* Called on the replica's own thread after a meeting. Returns DIVERGED unless all calls are equal, member by
  * member. Returns INVALID if another replica gives the same destination as this replica, in an all-reduce, a
- * broadcast, a scatter or an all-to-all. Both stop the run. A meeting in rounds compares only digests, which
+ * broadcast, a scatter, an all-to-all or a scan. Both stop the run. A meeting in rounds compares only digests, which
  * collide once in 2^32 calls. That is too often for a replica that is about to touch the buffers of
  * others. */
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq);

@@ -43,6 +43,9 @@ static ditto_grouping *grouping;
     X(ditto_gather_to_root, (NULL, NULL, NULL, 0, NULL, NULL, DITTO_F64, 0, NULL))             \
     X(ditto_scatter_from_root, (NULL, NULL, NULL, 0, NULL, NULL, DITTO_F64, 0, NULL))          \
     X(ditto_all_to_all, (NULL, NULL, NULL, 0, NULL, DITTO_F64, NULL))                          \
+    X(ditto_scan, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                           \
+    X(ditto_scan_exclusive, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                 \
+    X(ditto_scan_with, (NULL, NULL, NULL, 0, 0, NULL, NULL, 0, NULL))                          \
     X(ditto_block_sum, (NULL, NULL, NULL, 0, 0, NULL))                                         \
     X(ditto_block_sum_with, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                      \
     X(ditto_block_dot, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                           \

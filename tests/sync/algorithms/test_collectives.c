@@ -14,6 +14,8 @@ enum kind {
     ALL_REDUCE,
     REDUCE,
     BROADCAST,
+    SCAN,
+    SCAN_EXCLUSIVE,
     REDUCE_SCATTER,
     REDUCE_SCATTER_UNEVEN,
     ALL_GATHER,
@@ -71,6 +73,11 @@ static bool is_all_to_all(const struct task *t)
     return t->kind == ALL_TO_ALL || t->kind == ALL_TO_ALL_UNEVEN;
 }
 
+static bool scans(const struct task *t)
+{
+    return t->kind == SCAN || t->kind == SCAN_EXCLUSIVE;
+}
+
 static size_t part_of(const struct task *t, uint32_t i)
 {
     return is_uneven(t) ? t->counts[i] : t->count;
@@ -115,7 +122,8 @@ static size_t receives(const struct task *t, uint32_t i, uint32_t n)
         return 0;
     if (gathers(t) || is_all_to_all(t))
         return before(t, n);
-    return has_parts(t) ? part_of(t, i) : t->kind == REDUCE && i != t->root ? 0 : t->count;
+    bool nothing = (t->kind == REDUCE && i != t->root) || (t->kind == SCAN_EXCLUSIVE && i == 0);
+    return has_parts(t) ? part_of(t, i) : nothing ? 0 : t->count;
 }
 
 static void fill(const struct task *t, uint32_t replica, size_t count, void *data)
@@ -143,6 +151,10 @@ static ditto_status call(ditto_replica *self, const struct task *t, const void *
         return ditto_reduce_to_root(self, src, dst, t->count, t->dtype, t->op, t->root, options);
     case BROADCAST:
         return ditto_broadcast_from_root(self, dst, t->count, t->dtype, t->root, options);
+    case SCAN:
+        return ditto_scan(self, src, dst, t->count, t->dtype, t->op, options);
+    case SCAN_EXCLUSIVE:
+        return ditto_scan_exclusive(self, src, dst, t->count, t->dtype, t->op, options);
     case REDUCE_SCATTER:
         if (!t->started)
             return ditto_reduce_scatter(self, src, dst, t->count, NULL, t->dtype, t->op, options);
@@ -235,7 +247,7 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     if (status == DITTO_OK && !one_buffer)
         EXPECT(&t->report, memcmp(kept, a, in * size) == 0);
     /* In place, the part of the source that is not the destination is not written. */
-    if (status == DITTO_OK && t->in_place && has_parts(t) && out < in)
+    if (status == DITTO_OK && t->in_place && out < in)
         EXPECT(&t->report, memcmp(kept, a, dst_at * size) == 0 &&
                                memcmp(kept + (dst_at + out) * size, a + (dst_at + out) * size,
                                       (in - dst_at - out) * size) == 0);
@@ -273,13 +285,19 @@ static void expect_element(const struct task *t, uint32_t n, char *const *input,
     size_t at = has_parts(t) ? before(t, replica) + i : i;
     for (uint32_t r = 0; r < n; r++)
         source[r] = input[r] + at * size;
-    reference_reduce_blocks(t->dtype, t->op, source, n, t->blocks > 1 ? t->blocks : 1, expected);
+    uint32_t blocks = t->blocks > 1 ? t->blocks : 1, values = n;
+    if (scans(t)) {
+        reference_scan(t->dtype, t->op, source, n, blocks, replica, t->kind == SCAN_EXCLUSIVE, expected);
+        values = replica + (t->kind == SCAN);
+    } else {
+        reference_reduce_blocks(t->dtype, t->op, source, n, blocks, expected);
+    }
     if (!reference_same(t->dtype, expected, found))
         fail_msg("kind %d, %s %s of %u in %u blocks, implementation %d: element %zu of replica %u differs "
                  "from the tree",
                  t->kind, ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->blocks, t->implementation,
                  i, replica);
-    tally.differing_elements += reference_differs_from_left_fold(t->dtype, t->op, source, n, found);
+    tally.differing_elements += reference_differs_from_left_fold(t->dtype, t->op, source, values, found);
 }
 
 static void run_and_compare(ditto_strategy *strategy, struct task *t)
@@ -297,7 +315,7 @@ static void run_and_compare(ditto_strategy *strategy, struct task *t)
     }
     for (uint32_t r = 0; r < n; r++) {
         /* All replicas have the same bits. */
-        if (r > 0 && !has_parts(t) && t->kind != REDUCE) {
+        if (r > 0 && !has_parts(t) && !scans(t) && t->kind != REDUCE) {
             assert_memory_equal(t->result[r], t->result[0], receives(t, r, n) * size);
             continue;
         }
@@ -318,7 +336,7 @@ static void choose_type(struct task *t, uint64_t *seed)
     do {
         t->dtype = (ditto_dtype)(1 + test_random(seed) % DTI_NUM_DTYPES);
         t->op = (ditto_op)(1 + test_random(seed) % DITTO_XOR);
-    } while (!reference_has(t->dtype, t->op));
+    } while (!reference_has(t->dtype, t->op) || (scans(t) && t->op == DITTO_MEAN));
     /* At least half of the tasks are sums of floats, whose bits depend on the order. */
     if (test_random(seed) % 2 == 0) {
         t->dtype = test_random(seed) % 2 == 0 ? DITTO_F32 : DITTO_BF16;
