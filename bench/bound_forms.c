@@ -141,8 +141,8 @@ static void fetch_next(const struct form *form, const char *next_slot, size_t by
         fetch_to_write(next_slot + at);
 }
 
-/* Copies to a slot what other replicas need of an input. A part of a sum that a replica makes alone, and its
- * part for itself, are read from its source. */
+/* Copies to a slot what other replicas need of an input. A part of a sum that a replica makes alone, its part
+ * for itself, and the last input of a scan are read from the source. */
 static void copy_to_slot(const struct form *form, const struct work *work, uint32_t id, char *slot,
                          const char *src)
 {
@@ -159,6 +159,8 @@ static void copy_to_slot(const struct form *form, const struct work *work, uint3
         part[0].end = own.first;
         part[1].first = own.end;
     }
+    if (work_scans(kind) && id + 1 == work->replicas)
+        part[0].end = part[0].first;
     for (int i = 0; i < 2; i++)
         if (form->variant == VARIANT_STREAM)
             loops_copy(VARIANT_STREAM, slot, src, part[i]);
@@ -313,8 +315,9 @@ enum {
     FROM_ROOT = 1u << BENCH_SCATTER,
     TRANSPOSE = 1u << BENCH_ALL_TO_ALL,
     MOVED = TO_ROOT | FROM_ROOT | TRANSPOSE,
-    EVERY = ALL_REDUCE | GATHER | BROADCAST | SCATTER | REDUCE | MOVED,
-    SHARED = ALL_REDUCE | BROADCAST | REDUCE, /* owners can make ranges of the result */
+    SCANS = 1u << BENCH_SCAN | 1u << BENCH_SCAN_EXCLUSIVE,
+    EVERY = ALL_REDUCE | GATHER | BROADCAST | SCATTER | REDUCE | MOVED | SCANS,
+    SHARED = ALL_REDUCE | BROADCAST | REDUCE | SCANS, /* owners can make ranges of the result */
     MIDDLE = 8 * 1024,
     LARGE = 256 * 1024,
 };
@@ -466,10 +469,10 @@ const struct form bound_forms[] = {
       VARIANT_REGISTERS_AHEAD,
       ALONE },
     { "registers-yield", { yield_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, SHARED_PUS },
-    { "pull-registers", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_REGISTERS, ALONE },
+    { "pull-registers", { eager_barrier, pull }, SCATTER | REDUCE | SCANS, VARIANT_REGISTERS, ALONE },
     { "pull-registers-ahead",
       { eager_ahead_barrier, pull },
-      SCATTER | REDUCE,
+      SCATTER | REDUCE | SCANS,
       VARIANT_REGISTERS_AHEAD,
       ALONE },
     { "stripes", { eager_barrier, stripes }, ALL_REDUCE | REDUCE, VARIANT_REGISTERS, MIDDLE, ALONE },
@@ -480,14 +483,14 @@ const struct form bound_forms[] = {
       MIDDLE,
       ALONE },
     { "half", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_HALF, ALONE },
-    { "pull-half", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_HALF, ALONE },
+    { "pull-half", { eager_barrier, pull }, SCATTER | REDUCE | SCANS, VARIANT_HALF, ALONE },
     { "blocks", { flags_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_BLOCKS, MIDDLE, ALONE },
-    { "pull-blocks", { flags_barrier, pull }, SCATTER, VARIANT_BLOCKS, MIDDLE, ALONE },
+    { "pull-blocks", { flags_barrier, pull }, SCATTER | SCANS, VARIANT_BLOCKS, MIDDLE, ALONE },
     { "stream", { eager_barrier, owners }, SHARED, VARIANT_STREAM, LARGE, ALONE },
     { "stream-ahead", { eager_barrier, owners }, SHARED, VARIANT_STREAM_AHEAD, LARGE, ALONE },
     { "pull-stream",
       { eager_barrier, pull },
-      GATHER | BROADCAST | SCATTER | MOVED,
+      GATHER | BROADCAST | SCATTER | MOVED | SCANS,
       VARIANT_STREAM,
       LARGE,
       ALONE },
@@ -497,6 +500,9 @@ const uint32_t bound_form_count = sizeof bound_forms / sizeof bound_forms[0];
 
 bool form_does(const struct form *form, const struct work *work)
 {
+    /* Replica 1 would overwrite what replica 2 reads. */
+    if (work_scans(work->kind) && work->in_place && work->replicas > 2 && form->ops.collective == pull)
+        return false;
     return (form->kinds >> bench_facts[work->kind].like & 1u) != 0 && work->bytes >= form->least_bytes &&
            (form->most_bytes == 0 || work->bytes <= form->most_bytes) &&
            !(form->out_of_place && work->in_place) && loops_can(work);

@@ -74,6 +74,12 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
     case BENCH_ALL_TO_ALL:
         must(ditto_all_to_all(this_replica, src, dst, part, NULL, work->dtype, NULL));
         break;
+    case BENCH_SCAN:
+        must(ditto_scan(this_replica, src, dst, count, work->dtype, work->op, NULL));
+        break;
+    case BENCH_SCAN_EXCLUSIVE:
+        must(ditto_scan_exclusive(this_replica, src, dst, count, work->dtype, work->op, NULL));
+        break;
     case BENCH_LIST:
         must(ditto_all_reduce_list(this_replica, list, WORK_TENSORS, work->op, NULL));
         break;

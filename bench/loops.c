@@ -452,13 +452,22 @@ void loops_produce(enum variant variant, const struct work *work, const char *co
                    struct span s, uint32_t me, bool everyone)
 {
     struct buffers e;
+    /* In place, the result of a replica replaces an input that only the replicas behind it need. */
+    if (everyone && work_scans(work->kind)) {
+        for (uint32_t r = work->replicas; r-- > 0;)
+            loops_produce(variant, work, in, w, loops_common(s, work_output(work, r)), r, false);
+        return;
+    }
     if (s.end <= s.first)
         return;
     list_outputs(&e, work, w, me, everyone);
     if (bench_facts[work->kind].reduces) {
         e.in = in;
-        e.ins = work->replicas;
-        sum(variant, work->dtype, &e, s);
+        e.ins = work_inputs(work, me);
+        if (e.ins > 1)
+            sum(variant, work->dtype, &e, s);
+        else if (in[0] != w[me].dst) /* in place, replica 0 has nothing to do in a scan */
+            copy(variant, &e, in, s);
     } else if (bench_facts[work->kind].input == EXTENT_WHOLE_AT_ROOT) {
         if (everyone ||
             in[work->root] != w[me].dst) /* without others to write to, the root has nothing to do */

@@ -28,6 +28,9 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
                         "8..8M" },
     [BENCH_ALL_TO_ALL] = { "all-to-all", BENCH_ALL_TO_ALL, EXTENT_WHOLE, EXTENT_WHOLE, true, false, false,
                            "8..8M" },
+    [BENCH_SCAN] = { "scan", BENCH_SCAN, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
+    [BENCH_SCAN_EXCLUSIVE] = { "scan-exclusive", BENCH_SCAN_EXCLUSIVE, EXTENT_WHOLE, EXTENT_WHOLE_BUT_FIRST,
+                               true, true, false, "8..8M" },
     [BENCH_LIST] = { "list", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "400K" },
     [BENCH_ASYNC] = { "async", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
     [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
@@ -93,6 +96,8 @@ static struct span extent_of(const struct work *work, enum extent extent, uint32
         return work_part(work, id);
     case EXTENT_WHOLE_AT_ROOT:
         return id == work->root ? whole : nothing;
+    case EXTENT_WHOLE_BUT_FIRST:
+        return id > 0 ? whole : nothing;
     default:
         return nothing;
     }
@@ -106,6 +111,11 @@ struct span work_input(const struct work *work, uint32_t id)
 struct span work_output(const struct work *work, uint32_t id)
 {
     return extent_of(work, bench_facts[work->kind].output, id);
+}
+
+uint32_t work_inputs(const struct work *work, uint32_t id)
+{
+    return work_scans(work->kind) ? id + (work->kind == BENCH_SCAN) : work->replicas;
 }
 
 struct span work_tensor(const struct work *work, uint32_t index)
@@ -215,10 +225,10 @@ static bool can_check(const struct work *work)
     return !bench_facts[work->kind].reduces || (known && work->op == DITTO_SUM);
 }
 
-static uint32_t expected(const struct work *work, size_t at)
+static uint32_t expected(const struct work *work, uint32_t id, size_t at)
 {
     const struct bench_facts *facts = &bench_facts[work->kind];
-    uint32_t n = work->replicas;
+    uint32_t n = work_inputs(work, id);
     if (facts->reduces)
         return n * (n + 1) / 2;
     bool of_all = facts->input == EXTENT_OWN_PART || work->kind == BENCH_ALL_TO_ALL;
@@ -238,7 +248,7 @@ static void check(const struct work *work, struct worker *workers, uint32_t id,
     }
     ops->collective(context, id, work, workers);
     for (size_t i = output.first; i < output.end && checked; i += 4) {
-        uint32_t found, wanted = word_of(work->dtype, expected(work, i), i / 4);
+        uint32_t found, wanted = word_of(work->dtype, expected(work, id, i), i / 4);
         memcpy(&found, w->dst + i, sizeof found);
         if (found != wanted) {
             fprintf(stderr, "bench: %s of %zu bytes: replica %u has %#x at byte %zu, not %#x\n",

@@ -37,6 +37,8 @@ enum bench_kind {
     BENCH_GATHER,
     BENCH_SCATTER,
     BENCH_ALL_TO_ALL,
+    BENCH_SCAN,
+    BENCH_SCAN_EXCLUSIVE,
     BENCH_LIST,  /* one call that all-reduces WORK_TENSORS tensors */
     BENCH_ASYNC, /* an all-reduce that is started and then waited for */
     BENCH_SKEW,  /* an all-reduce to which one replica comes late */
@@ -65,7 +67,13 @@ enum bench_kind {
 
 /* The bytes of a buffer that a replica contributes or receives. Parts have equal sizes and are in the order
  * of the replicas. */
-enum extent { EXTENT_NOTHING, EXTENT_WHOLE, EXTENT_OWN_PART, EXTENT_WHOLE_AT_ROOT };
+enum extent {
+    EXTENT_NOTHING,
+    EXTENT_WHOLE,
+    EXTENT_OWN_PART,
+    EXTENT_WHOLE_AT_ROOT,
+    EXTENT_WHOLE_BUT_FIRST /* nothing on replica 0 */
+};
 
 struct bench_facts {
     const char *name;
@@ -80,6 +88,12 @@ static inline bool work_has_root(enum bench_kind kind)
 {
     const struct bench_facts *facts = &bench_facts[kind];
     return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
+}
+
+/* The first replicas are combined for each replica. */
+static inline bool work_scans(enum bench_kind kind)
+{
+    return kind == BENCH_SCAN || kind == BENCH_SCAN_EXCLUSIVE;
 }
 
 /* A program has data of its own, and meets inside. */
@@ -179,6 +193,8 @@ size_t work_element_bytes(ditto_dtype dtype);
 struct span work_input(const struct work *work, uint32_t id);
 struct span work_output(const struct work *work, uint32_t id);
 struct span work_part(const struct work *work, uint32_t id);
+/* Returns the number of replicas, from 0 on, that a reduction combines for replica `id`. */
+uint32_t work_inputs(const struct work *work, uint32_t id);
 /* Returns the bytes of tensor `index` of a list. The last tensor has the remaining bytes. */
 struct span work_tensor(const struct work *work, uint32_t index);
 

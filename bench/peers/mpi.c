@@ -108,6 +108,12 @@ static void collective(void *context, uint32_t id, const struct work *w, struct 
         MPI_Alltoall(mine->src, (int)(own.end - own.first), MPI_BYTE, mine->dst, (int)(own.end - own.first),
                      MPI_BYTE, MPI_COMM_WORLD);
         break;
+    case BENCH_SCAN:
+        MPI_Scan(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD);
+        break;
+    case BENCH_SCAN_EXCLUSIVE:
+        MPI_Exscan(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD);
+        break;
     default:
         all_reduce(w, mine, (struct span){ 0, w->bytes });
     }

@@ -9,12 +9,13 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-enum { MOST_TEAM = 8, CALLS = 3, MOST_BYTES = 4 << 20, PERIOD = 11, EVERY = 1000 };
+enum { MOST_TEAM = 8, CALLS = 3, MOST_BYTES = 4 << 20, PERIOD = 11 };
 
 static const ditto_dtype dtypes[] = { DITTO_F32, DITTO_BF16, DITTO_F64, DITTO_I32 };
 static const enum bench_kind kinds[] = { BENCH_ALL_REDUCE,     BENCH_ALL_GATHER, BENCH_BROADCAST,
                                          BENCH_REDUCE_SCATTER, BENCH_REDUCE,     BENCH_GATHER,
-                                         BENCH_SCATTER,        BENCH_ALL_TO_ALL };
+                                         BENCH_SCATTER,        BENCH_ALL_TO_ALL, BENCH_SCAN,
+                                         BENCH_SCAN_EXCLUSIVE };
 /* One element or two, incomplete lines, the ends of slots, stripes and the least sizes of forms, and some
  * bytes more. */
 static const size_t sizes[] = { 8, 1000, 8192, 8200, 40008, 300 * 1024 + 24 };
@@ -52,15 +53,16 @@ static void put(ditto_dtype dtype, char *at, uint32_t value)
     memcpy(at, from, work_element_bytes(dtype));
 }
 
-/* Writes the elements from `index` on that one replica has, or the sums of all, until they repeat. Returns
- * their bytes. */
-static size_t block_of(const struct work *work, uint32_t replica, size_t index, uint32_t call, char *block)
+/* Writes the sums of the elements of some replicas from `index` on, until they repeat. Returns their
+ * bytes. */
+static size_t block_of(const struct work *work, struct span replicas, size_t index, uint32_t call,
+                       char *block)
 {
     size_t each = work_element_bytes(work->dtype);
     for (size_t i = 0; i < PERIOD; i++) {
         uint32_t sum = 0;
-        for (uint32_t r = 0; r < work->replicas; r++)
-            sum += r == replica || replica == EVERY ? element_of(r, index + i, call) : 0;
+        for (size_t r = replicas.first; r < replicas.end; r++)
+            sum += element_of((uint32_t)r, index + i, call);
         put(work->dtype, block + i * each, sum);
     }
     return PERIOD * each;
@@ -70,14 +72,15 @@ static void fill(const struct work *work, struct worker *w, uint32_t id, uint32_
 {
     char block[PERIOD * 8];
     struct span s = work_input(work, id);
-    size_t bytes = block_of(work, id, s.first / work_element_bytes(work->dtype), call, block);
+    size_t bytes = block_of(work, (struct span){ id, id + 1 }, s.first / work_element_bytes(work->dtype),
+                            call, block);
     for (; s.first < s.end; s.first += bytes)
         memcpy(w->src + s.first, block, s.end - s.first < bytes ? s.end - s.first : bytes);
 }
 
-/* Checks bytes `s` of a result, which must be what `from` had from byte `first` on, or the sums of all. */
+/* Checks bytes `s` of a result, which must be the sums of what replicas `from` had from byte `first` on. */
 static void check_span(struct team *team, const struct work *work, uint32_t id, uint32_t call,
-                       const char *name, struct span s, uint32_t from, size_t first)
+                       const char *name, struct span s, struct span from, size_t first)
 {
     char block[PERIOD * 8];
     size_t bytes = block_of(work, from, first / work_element_bytes(work->dtype), call, block);
@@ -96,15 +99,17 @@ static void check_span(struct team *team, const struct work *work, uint32_t id, 
 static void check(struct team *team, const struct work *work, uint32_t id, uint32_t call, const char *name)
 {
     const struct bench_facts *facts = &bench_facts[work->kind];
-    struct span output = work_output(work, id);
+    struct span output = work_output(work, id), root = { work->root, work->root + 1 },
+                all = { 0, work_inputs(work, id) };
     bool transposes = work->kind == BENCH_ALL_TO_ALL;
     if (facts->input != EXTENT_OWN_PART && !transposes) {
-        check_span(team, work, id, call, name, output, facts->reduces ? EVERY : work->root, output.first);
+        check_span(team, work, id, call, name, output, facts->reduces ? all : root, output.first);
         return;
     }
     for (uint32_t r = 0; r < work->replicas && output.end > output.first; r++) {
         struct span part = work_part(work, r);
-        check_span(team, work, id, call, name, part, r, transposes ? work_part(work, id).first : part.first);
+        check_span(team, work, id, call, name, part, (struct span){ r, r + 1 },
+                   transposes ? work_part(work, id).first : part.first);
     }
 }
 
