@@ -912,23 +912,64 @@ class replica
     template <class R, class F>
     outcome<void> all_reduce_with(R &&range, F &&combine, const ditto_reduce_options *options = nullptr) const
     {
-        using T = detail::element_of<R>;
-        static_assert(std::is_trivially_copyable_v<T>, "elements are copied byte by byte");
-        using callable = std::remove_reference_t<F>;
-        using local = detail::local<detail::is_copied<callable, const T &, const T &>(), callable>;
+        return combined(range, combine, [&](auto e, ditto_combine_fn each, void *user) {
+            return ditto_all_reduce_with(self_, e.data(), e.data(), e.size(), sizeof(*e.data()), each, user,
+                                         options);
+        });
+    }
+    // What the replicas up to this one have together, in place, from one range to another, and of one element.
+    template <class R, class = std::enable_if_t<is_element<detail::element_of<R>>>>
+    outcome<void> scan(R &&range, ditto_op op = DITTO_SUM,
+                       const ditto_reduce_options *options = nullptr) const
+    {
         auto e = detail::elements(range);
-        detail::function<callable> f(combine);
-        auto each = [](void *out, const void *left, const void *right, std::size_t count, void *user) {
-            auto &called = *static_cast<detail::function<callable> *>(user);
-            return called.guard(nullptr, [&] {
-                local own = static_cast<local &>(*called.callable);
-                for (std::size_t i = 0; i < count; i++)
-                    static_cast<T *>(out)[i] = own(static_cast<const T *>(left)[i],
-                                                   static_cast<const T *>(right)[i]);
-            });
-        };
-        return ended(
-            f, ditto_all_reduce_with(self_, e.data(), e.data(), e.size(), sizeof(T), each, &f, options));
+        return detail::done(
+            ditto_scan(self_, e.data(), e.data(), e.size(), dtype_of<detail::element_of<R>>(), op, options));
+    }
+    template <class S, class D, class = std::enable_if_t<is_element<detail::element_of<S>>>,
+              class = detail::element_of<D>>
+    outcome<void> scan(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+                       const ditto_reduce_options *options = nullptr) const
+    {
+        return moved("ditto_scan", src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_scan(self_, s.data(), d.data(), s.size(), dtype, op, options);
+        });
+    }
+    template <class T, class = std::enable_if_t<is_element<T>>, class = void>
+    outcome<T> scan(T element, ditto_op op = DITTO_SUM, const ditto_reduce_options *options = nullptr) const
+    {
+        ditto_status status = ditto_scan(self_, &element, &element, 1, dtype_of<T>(), op, options);
+        return detail::give(status, element);
+    }
+    // What the replicas before this one have together. There are none before replica 0. Its dst is left as it
+    // is, and the function of one element returns `none` there.
+    template <class S, class D, class = std::enable_if_t<is_element<detail::element_of<S>>>,
+              class = detail::element_of<D>>
+    outcome<void> scan_exclusive(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+                                 const ditto_reduce_options *options = nullptr) const
+    {
+        return moved("ditto_scan_exclusive", src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_scan_exclusive(self_, s.data(), d.data(), s.size(), dtype, op, options);
+        });
+    }
+    template <class T, class = std::enable_if_t<is_element<T>>, class = void>
+    outcome<T> scan_exclusive(T element, std::common_type_t<T> none, ditto_op op = DITTO_SUM,
+                              const ditto_reduce_options *options = nullptr) const
+    {
+        ditto_status status = ditto_scan_exclusive(self_, &element, &none, 1, dtype_of<T>(), op, options);
+        return detail::give(status, none);
+    }
+    // In place, with a function as in all_reduce_with. Replica 0 of an exclusive scan keeps its elements.
+    template <class R, class F>
+    outcome<void> scan_with(R &&range, F &&combine, const ditto_reduce_options *options = nullptr) const
+    {
+        return scanned(range, combine, 0, options);
+    }
+    template <class R, class F>
+    outcome<void> scan_exclusive_with(R &&range, F &&combine,
+                                      const ditto_reduce_options *options = nullptr) const
+    {
+        return scanned(range, combine, 1, options);
     }
     // In place. The function of replica 0 is called with the combined array, as void(T *first, T *last), and
     // all replicas receive what it leaves there.
@@ -1345,6 +1386,32 @@ class replica
             return detail::fail<void>(function, sizes, std::size(src), std::size(dst));
         return detail::done(
             collective(detail::elements(src), detail::elements(dst), dtype_of<detail::element_of<D>>()));
+    }
+    // Calls collective(elements, function, user) with a ditto_combine_fn that calls `combine`.
+    template <class R, class F, class C> outcome<void> combined(R &range, F &combine, C &&collective) const
+    {
+        using T = detail::element_of<R>;
+        static_assert(std::is_trivially_copyable_v<T>, "elements are copied byte by byte");
+        using local = detail::local<detail::is_copied<F, const T &, const T &>(), F>;
+        detail::function<F> f(combine);
+        auto each = [](void *out, const void *left, const void *right, std::size_t count, void *user) {
+            auto &called = *static_cast<detail::function<F> *>(user);
+            return called.guard(nullptr, [&] {
+                local own = static_cast<local &>(*called.callable);
+                for (std::size_t i = 0; i < count; i++)
+                    static_cast<T *>(out)[i] = own(static_cast<const T *>(left)[i],
+                                                   static_cast<const T *>(right)[i]);
+            });
+        };
+        return ended(f, collective(detail::elements(range), each, &f));
+    }
+    template <class R, class F>
+    outcome<void> scanned(R &range, F &combine, int exclusive, const ditto_reduce_options *options) const
+    {
+        return combined(range, combine, [&](auto e, ditto_combine_fn each, void *user) {
+            return ditto_scan_with(self_, e.data(), e.data(), e.size(), sizeof(*e.data()), each, user,
+                                   exclusive, options);
+        });
     }
     template <class S, class D, class C>
     outcome<pending> started(const char *function, const S &src, D &dst, std::size_t more, std::size_t less,

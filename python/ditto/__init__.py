@@ -678,6 +678,16 @@ class Replica:
             raise ValueError(f"the counts add up to {sum(counts)}, and the array has {whole.value} elements")
         return (ctypes.c_size_t * len(counts))(*counts)
 
+    def scan(self, src: _Array, op: Op = "sum", out: _Array | None = None, *, exclusive: bool = False,
+             label: str | None = None) -> _Array:
+        """Combines the arrays of all replicas up to this one, in place or into `out`, and returns the array
+        that has the result. If `exclusive` is true, the own array is left out. On replica 0, before which
+        there are none, the array of the result then stays as it is. There is no "mean"."""
+        _, d, count, dtype, s = self._two(src, out, 1, 1)
+        scan = lib.ditto_scan_exclusive if exclusive else lib.ditto_scan
+        _c.check(scan(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"), _collective(label)))
+        return src if out is None else out
+
     def all_reduce_through(self, array: _Array, function: Callable[[NDArray[Any]], object],
                            op: Op = "sum", *, label: str | None = None) -> _Array:
         """Combines the arrays of all replicas. Replica 0 calls `function(combined)` with the combined

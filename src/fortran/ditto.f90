@@ -276,6 +276,8 @@ module ditto
         procedure, non_overridable :: all_to_all => replica_all_to_all
         procedure, non_overridable :: gather_to_root => replica_gather_to_root
         procedure, non_overridable :: scatter_from_root => replica_scatter_from_root
+        procedure, non_overridable :: scan => replica_scan
+        procedure, non_overridable :: scan_exclusive => replica_scan_exclusive
         procedure, non_overridable :: all_reduce_through => replica_all_reduce_through
         procedure, non_overridable :: block_sum => replica_block_sum
         procedure, non_overridable :: block_sum_with => replica_block_sum_with
@@ -441,6 +443,16 @@ module ditto
             type(*), dimension(..), asynchronous :: dst
             type(*), dimension(..), intent(in), optional :: label
             type(pending), intent(inout), optional :: out
+            integer(c_int) :: status
+        end function
+        function c_scan(self, src, dst, op, label, exclusive) bind(c, name='ditto_f_scan') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: src
+            type(*), dimension(..) :: dst
+            integer(c_int), value :: op
+            type(*), dimension(..), intent(in), optional :: label
+            integer(c_int), value :: exclusive
             integer(c_int) :: status
         end function
         ! The sizes of parts are contiguous arrays.
@@ -961,6 +973,30 @@ contains
         integer(c_size_t), intent(in), contiguous, optional :: counts(:)
         if (ready(self%status, status)) &
             call self%keep(c_scatter_from_root(self%handle, src, dst, counts, int(root, c_int), label), status)
+    end subroutine
+
+    ! dst receives what the replicas up to this one have together.
+    subroutine replica_scan(self, src, dst, op, status, label)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer(c_int), intent(in) :: op
+        integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) &
+            call self%keep(c_scan(self%handle, src, dst, op, label, 0_c_int), status)
+    end subroutine
+
+    ! dst receives what the replicas before this one have together. On replica 0 it stays as it is.
+    subroutine replica_scan_exclusive(self, src, dst, op, status, label)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer(c_int), intent(in) :: op
+        integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
+        if (ready(self%status, status)) &
+            call self%keep(c_scan(self%handle, src, dst, op, label, 1_c_int), status)
     end subroutine
 
     ! A text, or a part of one, as text(1:n). Its length is equal on all replicas.

@@ -29,6 +29,8 @@ ditto_status ditto_f_gather_to_root(ditto_replica *self, const CFI_cdesc_t *src,
                                     const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label);
 ditto_status ditto_f_scatter_from_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
                                        const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label);
+ditto_status ditto_f_scan(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
+                          const CFI_cdesc_t *label, int exclusive);
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part);
 ditto_status ditto_f_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
                               const CFI_cdesc_t *label);
@@ -418,6 +420,16 @@ ditto_status ditto_f_scatter_from_root(ditto_replica *self, const CFI_cdesc_t *s
     DITTO_TRY(find_parts(self, "scatter_from_root", dst, src, counts, root, &d, &s));
     return ditto_scatter_from_root(self, s.data, d.data, d.count, counts != NULL ? counts->base_addr : NULL,
                                    NULL, d.dtype, (uint32_t)root, labelled(label, &given));
+}
+
+ditto_status ditto_f_scan(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
+                          const CFI_cdesc_t *label, int exclusive)
+{
+    struct elements s, d;
+    struct labelled given;
+    DITTO_TRY(find_both(COMPUTED, exclusive ? "scan_exclusive" : "scan", src, dst, 1, 1, &s, &d));
+    return (exclusive ? ditto_scan_exclusive : ditto_scan)(self, s.data, d.data, s.count, s.dtype,
+                                                           (ditto_op)op, labelled(label, &given));
 }
 
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op,

@@ -95,6 +95,15 @@ static void collectives(ditto::replica self)
     CHECK(self.all_gather(id).at(n - 1) == n - 1);
     move_parts(self);
     CHECK(self.block_dot(std::vector<double>(5, 2.0), std::vector<double>(5, 3.0)) == 30.0 * n);
+    CHECK(self.scan(id + 1) == (id + 1) * (id + 2) / 2);
+    CHECK(self.scan_exclusive(id + 1, 7) == (id == 0 ? 7 : id * (id + 1) / 2));
+    std::vector<double> ones(3, 1.0), places(3, -1.0);
+    self.scan_exclusive(ones, places);
+    CHECK(places[2] == (id == 0 ? -1.0 : id));
+    self.scan(ones, places, DITTO_MAX);
+    CHECK(places[0] == 1.0);
+    self.scan(ones);
+    CHECK(ones[2] == id + 1.0);
     ditto_reduce_options labelled = DITTO_REDUCE_OPTIONS_INIT;
     labelled.label = "last";
     CHECK(self.all_gather(id, &labelled).at(n - 1) == n - 1);
@@ -120,6 +129,15 @@ static void functions(ditto::replica self)
         return range{ a.first, b.last };
     });
     CHECK(r[9].first == 0 && r[9].last == self.size() - 1);
+    auto join = [](const range &a, const range &b) {
+        CHECK(a.last + 1 == b.first);
+        return range{ a.first, b.last };
+    };
+    std::vector<range> inclusive(10, { self.id(), self.id() }), exclusive = inclusive;
+    self.scan_with(inclusive, join);
+    CHECK(inclusive[9].first == 0 && inclusive[9].last == self.id());
+    self.scan_exclusive_with(exclusive, join);
+    CHECK(exclusive[9].first == 0 && exclusive[9].last == (self.id() == 0 ? 0 : self.id() - 1));
     std::vector<double> v(10, 1.0);
     self.all_reduce_through(v, [&](double *first, double *last) {
         CHECK(self.id() == 0 && last - first == 10);

@@ -91,6 +91,9 @@ class Collectives(unittest.TestCase):
             assert list(part) == [me * n] * 2
             z = self.reduce(numpy.array([1 + 2j]), root=0)
             assert me != 0 or z[0] == n * (1 + 2j)
+            ones, before = numpy.ones(3), numpy.full(3, -1.0)
+            assert self.scan(ones, out=before, exclusive=True) is before and before[2] == (me or -1)
+            assert self.scan(ones) is ones and ones[1] == me + 1
             flag = self.all_reduce(numpy.array([me == 0]), "or")
             assert flag[0]
             self.barrier()
@@ -242,6 +245,8 @@ class Collectives(unittest.TestCase):
         calls.append(lambda self, label: self.scatter_from_root(numpy.ones(2), numpy.ones(1), label=label))
         calls.append(lambda self, label: self.all_to_all_start(numpy.ones(2), numpy.empty(2),
                                                                label=label).wait())
+        calls.append(lambda self, label: self.scan(numpy.ones(2), label=label))
+        calls.append(lambda self, label: self.scan(numpy.ones(2), exclusive=True, label=label))
         calls.append(lambda self, label: self.block_sum(numpy.ones(2), label=label))
         calls.append(lambda self, label: self.block_dot(numpy.ones(2), numpy.ones(2), label=label))
         calls.append(lambda self, label: self.exchange([], label=label))
