@@ -917,7 +917,7 @@ class replica
                                          options);
         });
     }
-    // What the replicas up to this one have together, in place, from one range to another, and of one element.
+    // What the replicas up to this one have together: in place, from one range to another, of one element.
     template <class R, class = std::enable_if_t<is_element<detail::element_of<R>>>>
     outcome<void> scan(R &&range, ditto_op op = DITTO_SUM,
                        const ditto_reduce_options *options = nullptr) const

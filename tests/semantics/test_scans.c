@@ -121,6 +121,17 @@ static void rule_6_11_an_exclusive_scan_adds_nothing_and_leaves_replica_0_alone(
     }
 }
 
+static void rule_6_11_without_a_strategy_a_scan_returns_its_input(void **state)
+{
+    ditto_replica *self = ditto_get_replica_context();
+    double x[2] = { 1, 2 }, y[2] = { 0, 0 };
+    assert_ok(ditto_scan(self, x, y, 2, DITTO_F64, DITTO_SUM, NULL));
+    assert_true(y[0] == 1 && y[1] == 2);
+    x[0] = 3;
+    assert_ok(ditto_scan_exclusive(self, x, y, 1, DITTO_F64, DITTO_PROD, NULL));
+    assert_true(y[0] == 1); /* the only replica receives nothing */
+}
+
 /* -- functions -- */
 
 enum { BYTES = 4096 };
@@ -326,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         one_host_test(rule_6_11_a_scan_follows_the_tree, reason),
         one_host_test(rule_6_11_an_exclusive_scan_adds_nothing_and_leaves_replica_0_alone, reason),
+        one_host_test(rule_6_11_without_a_strategy_a_scan_returns_its_input, reason),
         one_host_test(rule_6_11_a_function_combines_in_the_order_of_the_replicas, reason),
         one_host_test(rule_6_11_a_function_that_fails_or_is_slow_ends_the_run, reason),
         one_host_test(rule_6_11_bad_arguments_are_refused, reason),

@@ -200,7 +200,7 @@ static void scan_value(struct scanning *s, uint32_t k, uint32_t level, uint32_t 
     for (; level > keep; value = tile(s, --level))
         combine(r, tile(s, level - 1), s->before[level - 1], value, s->count);
     s->before[keep] = value;
-    if (scan->destination[receiver] == NULL || r->failed != DITTO_OK)
+    if (scan->destination[receiver] == NULL)
         return;
     char *dst = (char *)scan->destination[receiver] + offset;
     if (!is_last && scan->destination[receiver] == scan->source[receiver]) {
