@@ -50,7 +50,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_scan(ditto_replica *self, const voi
  *
  *      dst[i] = src_0[i] op src_1[i] op ... op src_{k-1}[i]     on replica k, if k > 0
  *
- *      // Replica k writes its rows behind those of the replicas before it.
+ *  With it a replica finds where its rows begin, behind those of the replicas before it:
+ *
  *      ditto_status first_row(ditto_replica *self, uint64_t own_rows, uint64_t *first)
  *      {
  *          *first = 0; // what replica 0 keeps

@@ -44,7 +44,7 @@ void dti_flow_scan(struct dti_flow *flow, const struct dti_segment *segment, uin
     count_bytes(flow, &scan, far, (end - first) * bytes);
     /* The prefix of one value is a copy. It is made in one piece, which is fastest (owners.c). */
     if (scan.values == 1) {
-        char *to = (char *)workspace->destination[exclusive] + first * bytes;
+        char *to = dti_flow_destination(flow, segment, exclusive) + first * bytes;
         const char *from = (const char *)workspace->source[0] + first * bytes;
         if (to != from)
             memcpy(to, from, (end - first) * bytes);
