@@ -242,7 +242,7 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
     if (segment->to != DTI_ALL) { /* there is no target */
         if (segment->to < first || segment->to >= end)
             return 0;
-        flow->workspace->destination[0] = destination_of(flow, segment, segment->to);
+        flow->workspace->destination[0] = dti_flow_destination(flow, segment, segment->to);
         *far = dti_is_far(flow->sync, self, segment->to);
         return 1;
     }
