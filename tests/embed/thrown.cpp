@@ -395,7 +395,7 @@ static const struct {
     { "run_steps", run_steps, "ditto: a function given to a run on replica " },
     { "merge_call", merge_call, "ditto: a merge function on replica 0 was left by " },
     { "all_reduce_with", all_reduce_with,
-      "ditto: a function that combines (ditto_all_reduce_with) on replica " },
+      "ditto: a function that combines (ditto_all_reduce_with, ditto_scan_with) on replica " },
     { "all_reduce_through", all_reduce_through,
       "ditto: a function that changes a combined array (ditto_all_reduce_through) on replica 0 was left "
       "by " },
