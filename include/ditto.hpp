@@ -1054,8 +1054,8 @@ class replica
             return ditto_all_to_all(self_, s.data(), d.data(), 0, &given, dtype, options);
         });
     }
-    // The root receives the elements of all replicas in dst, which on others may be empty. Without counts, all
-    // replicas have equally many. With counts, which are equal on all replicas, replica k has counts[k].
+    // The root receives the elements of all replicas in dst, which on others may be empty. Without counts,
+    // all replicas have equally many. With counts, which are equal on all replicas, replica k has counts[k].
     template <class S, class D>
     outcome<void> gather_to_root(const S &src, D &&dst, std::uint32_t root,
                                  span<const std::size_t> counts = {},

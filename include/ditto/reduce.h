@@ -172,8 +172,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src,
                                                                uint32_t axis, ditto_tensor *dst);
 
-/** Exchanges parts of the replicas' tensors. Each tensor is split into n equal parts along one axis. Replica i
- *  receives part i of every tensor, and concatenates these parts along another axis, or the same one, in
+/** Exchanges parts of the replicas' tensors. Each tensor is split into n equal parts along one axis. Replica
+ *  i receives part i of every tensor, and concatenates these parts along another axis, or the same one, in
  *  replica order. So a matrix whose rows are divided among the replicas becomes one whose columns are
  *  (split_axis 1, concat_axis 0). The call is collective, and is made in replica context, with the rules of
  *  ditto/collective.h. If tensors or axes do not fit together, all replicas get the same error, and the run

@@ -937,7 +937,8 @@ contains
         if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst, label), status)
     end subroutine
 
-    ! Part k of src goes to replica k, from 0. Without counts all parts are equal. src and dst may be one array.
+    ! Part k of src goes to replica k, from 0. Without counts all parts are equal. src and dst may be one
+    ! array.
     subroutine replica_all_to_all(self, src, dst, status, label, src_counts, dst_counts)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: src, dst
@@ -972,7 +973,8 @@ contains
         character(*), intent(in), optional :: label
         integer(c_size_t), intent(in), contiguous, optional :: counts(:)
         if (ready(self%status, status)) &
-            call self%keep(c_scatter_from_root(self%handle, src, dst, counts, int(root, c_int), label), status)
+            call self%keep(c_scatter_from_root(self%handle, src, dst, counts, int(root, c_int), label), &
+                           status)
     end subroutine
 
     ! dst receives what the replicas up to this one have together.

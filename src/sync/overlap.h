@@ -26,8 +26,8 @@ ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void
  * replica's own thread. The addresses are sorted in the replica's arena (NO_MEMORY). */
 ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *list, size_t length);
 
-/* Fails with INVALID if the destination of a part overlaps another buffer of any part. With may_be_in_place, a
- * part may have one buffer as its source and destination. As dti_check_list otherwise. */
+/* Fails with INVALID if the destination of a part overlaps another buffer of any part. With may_be_in_place,
+ * a part may have one buffer as its source and destination. As dti_check_list otherwise. */
 ditto_status dti_check_exchange(struct dti_replica *self, const ditto_exchange_part *parts, size_t count,
                                 bool may_be_in_place);
 

@@ -123,8 +123,8 @@ bool dti_flow_resume_access(struct dti_flow *flow);
 bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment);
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);
 
-/* As dti_flow_begin, but may set a later segment, if grain `grain` of the whole row is not in those before it.
- * *base is the number of grains in them. */
+/* As dti_flow_begin, but may set a later segment, if grain `grain` of the whole row is not in those before
+ * it. *base is the number of grains in them. */
 bool dti_flow_begin_near(struct dti_flow *flow, struct dti_segment *segment, size_t grain, size_t *base);
 
 /* A grain is the number of elements in a cache line, at least 1. Indices are divided at multiples of a

@@ -7,13 +7,13 @@
 #include <string.h>
 
 /* What a replica needs for one call. */
-struct exchange {
+struct tensor_exchange {
     uint32_t n, split_axis, concat_axis;
     ditto_tensor *part;    /* [n] the part that comes from each replica */
     size_t *gives, *takes; /* [n] elements of each part */
 };
 
-static ditto_status split(struct exchange *x)
+static ditto_status split(struct tensor_exchange *x)
 {
     if (x->split_axis >= x->part[0].rank)
         return DTI_FAIL(DITTO_ERR_RANGE, "split_axis %u of tensors of rank %u: axes are 0 to %u",
@@ -31,7 +31,8 @@ static ditto_status split(struct exchange *x)
 }
 
 /* Copies the parts of a tensor to memory, one after the other. */
-static void pack(const struct exchange *x, const ditto_tensor *in, const ditto_tensor *own_part, char *to)
+static void pack(const struct tensor_exchange *x, const ditto_tensor *in, const ditto_tensor *own_part,
+                 char *to)
 {
     size_t length = own_part->shape[x->split_axis], inner = ditto_dtype_bytes(in->dtype), outer = 1;
     for (uint32_t d = 0; d < x->split_axis; d++)
@@ -44,7 +45,7 @@ static void pack(const struct exchange *x, const ditto_tensor *in, const ditto_t
 }
 
 /* `gathered` has the parts of all replicas, one after the other. */
-static void join(const struct exchange *x, char *gathered, const ditto_tensor *out)
+static void join(const struct tensor_exchange *x, char *gathered, const ditto_tensor *out)
 {
     size_t before = 0;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -62,7 +63,7 @@ static ditto_status spare(struct dti_replica *r, uint32_t axis, size_t bytes, vo
     return axis != 0 ? dti_replica_alloc(r, bytes, DTI_CACHE_LINE, memory) : DITTO_OK;
 }
 
-static ditto_status exchange(ditto_replica *self, struct dti_replica *r, const struct exchange *x,
+static ditto_status exchange(ditto_replica *self, struct dti_replica *r, const struct tensor_exchange *x,
                              const ditto_tensor *in, ditto_tensor *out)
 {
     void *data, *packed, *gathered = NULL;
@@ -91,7 +92,7 @@ static ditto_status exchange(ditto_replica *self, struct dti_replica *r, const s
 ditto_status dti_all_to_all_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
                                    uint32_t split_axis, uint32_t concat_axis, ditto_tensor *out)
 {
-    struct exchange x = { .n = r->all_replicas, .split_axis = split_axis, .concat_axis = concat_axis };
+    struct tensor_exchange x = { .n = r->all_replicas, .split_axis = split_axis, .concat_axis = concat_axis };
     ditto_tensor whole = { .data = NULL };
     void *memory;
     DTI_TRY(dti_replica_alloc(r, x.n * (sizeof *x.part + 2 * sizeof(size_t)), DTI_CACHE_LINE, &memory));
