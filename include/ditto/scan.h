@@ -37,8 +37,9 @@ DITTO_BEGIN
  *  @par Cost
  *  A small message takes one meeting, in which each replica reads the payloads of the replicas before it. A
  *  larger one takes two meetings. Each replica then reads count elements, and writes as many, with about
- *  log2(n) / 2 combinations for each. Of two replicas, each makes its own result, unless elements are f16 or
- *  bf16, or the second one writes to the source of the first. Nothing is allocated.
+ *  log2(n) / 2 combinations for each. Two replicas share the work as in ditto_all_reduce: each makes its own
+ *  result up to 384 KiB, and if stage_bytes applies, there is one meeting for each 128 KiB. Nothing is
+ *  allocated.
  *  @par Source
  *  The combinations are those of Sklansky, IRE Transactions on Electronic Computers EC-9(2), 1960, in the
  *  order of the tree. */

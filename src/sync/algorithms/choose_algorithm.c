@@ -82,7 +82,8 @@ static bool may_stage(const struct dti_sync *sync, const ditto_tuning *t, const 
     bool has_pattern = call->pattern == DTI_PATTERN_ALL_REDUCE || call->pattern == DTI_PATTERN_REDUCE ||
                        call->pattern == DTI_PATTERN_BROADCAST ||
                        call->pattern == DTI_PATTERN_REDUCE_SCATTER ||
-                       call->pattern == DTI_PATTERN_ALL_GATHER || dti_call_moves_parts(call);
+                       call->pattern == DTI_PATTERN_ALL_GATHER || dti_call_moves_parts(call) ||
+                       dti_call_scans(call);
     return has_pattern && call->dtype != 0 && call->counts == NULL &&
            call->implementation != DITTO_IMPLEMENTATION_HIERARCHICAL;
 }

@@ -22,6 +22,19 @@ static void count_bytes(struct dti_flow *flow, const struct dti_scan *scan, uint
     }
 }
 
+/* Prefetches destinations for writing. Replica 0 in place has its result already. See `fetches` in flow.h. */
+static void fetch_destinations(const struct dti_flow *flow, const struct dti_scan *scan, size_t first,
+                               size_t count)
+{
+    size_t bytes = flow->reduction.element_bytes;
+    for (uint32_t i = 0; i < scan->n; i++) {
+        char *to = scan->destination[i];
+        bool in_place = i < scan->values && to == scan->source[i];
+        if (to != NULL && (!in_place || (flow->fetches && i > 0)))
+            dti_fetch_to_write(to + first * bytes, count * bytes);
+    }
+}
+
 void dti_flow_scan(struct dti_flow *flow, const struct dti_segment *segment, uint32_t group_first,
                    uint32_t group_end, size_t first, size_t end)
 {
@@ -52,9 +65,8 @@ void dti_flow_scan(struct dti_flow *flow, const struct dti_segment *segment, uin
     }
     for (size_t count; first < end && r->failed == DITTO_OK; first += count) {
         count = end - first < chunk ? end - first : chunk;
-        for (uint32_t i = group_first; i < group_end && !flow->from_mailboxes; i++)
-            if (workspace->destination[i] != NULL)
-                dti_fetch_to_write((char *)workspace->destination[i] + first * bytes, count * bytes);
+        if (!flow->from_mailboxes)
+            fetch_destinations(flow, &scan, first, count);
         dti_scan_block(r, &scan, first, count, workspace->scratch);
     }
 }

@@ -6,7 +6,9 @@
  * what the other one needs past the caches to staging memory, from where the other one reads it. An
  * all-reduce of 128 KiB took 15 us, and 70 us without staging. A call in place does not have this problem if
  * its halves have an owner each, because the owner writes them. Up to DTI_STAGED_IN_PLACE_BYTES staging is
- * faster nevertheless, because it takes one meeting instead of two.
+ * faster nevertheless, because it takes one meeting instead of two. In a scan of any length, replica 1 needs
+ * the source of replica 0, and replica 0 needs nothing. 1 MiB in place took 63 us staged, and 209 us
+ * otherwise.
  *
  * A message goes through the staging memory in chunks, with one meeting for each. Chunks use the two halves
  * of the memory in turn, as meetings use the two mailboxes. A replica that comes to meeting k has read what
@@ -66,7 +68,7 @@ static const char *needed(const struct dti_replica *self, const struct dti_call 
     bool is_root = self->index == call->root;
     const struct dti_flow_shape *shape = dti_flow_shape(call);
     size_t before = shape->cuts_src ? !self->index * call->count : 0;
-    if ((is_root ? shape->to : shape->from) == DTI_END_ROOT)
+    if ((is_root ? shape->to : shape->from) == DTI_END_ROOT || (dti_call_scans(call) && self->index == 1))
         return NULL;
     return (const char *)call->src + before * call->element_bytes;
 }
@@ -105,6 +107,19 @@ static void combine(struct dti_replica *self, struct dti_reduction *r, const voi
     }
 }
 
+/* Makes `bytes` bytes of the result of a scan. Replica 0 receives nothing. */
+static void use_scan_chunk(struct dti_replica *self, struct dti_reduction *r, const struct dti_call *call,
+                           const char *own, const void *stage, size_t bytes, char *dst)
+{
+    bool is_exclusive = call->pattern == DTI_PATTERN_SCAN_EXCLUSIVE;
+    if (self->index == 1 && !is_exclusive)
+        combine(self, r, own, stage, bytes / call->element_bytes, dst);
+    else if (self->index == 1)
+        memcpy(dst, stage, bytes);
+    else if (!is_exclusive && dst != own)
+        memcpy(dst, own, bytes);
+}
+
 /* Makes the result's elements from `first` on, as far as they were staged for meeting `seq`. */
 static void use_chunk(struct dti_replica *self, struct dti_reduction *r, const struct dti_call *call,
                       uint32_t seq, size_t first)
@@ -122,6 +137,10 @@ static void use_chunk(struct dti_replica *self, struct dti_reduction *r, const s
         return;
     }
     const char *own = (const char *)call->src + first * size + (shape->cuts_src ? self->index * part : 0);
+    if (dti_call_scans(call)) {
+        use_scan_chunk(self, r, call, own, stage, bytes, dst);
+        return;
+    }
     if (dti_flow_is_combined(call)) {
         combine(self, r, own, stage, bytes / size, dst);
         return;

@@ -206,7 +206,7 @@ static void scan_value(struct scanning *s, uint32_t k, uint32_t level, uint32_t 
     if (!is_last && scan->destination[receiver] == scan->source[receiver]) {
         if (scan->exclusive)
             s->loaded = save(r, dst, s->count, tile(s, keep + 1));
-        else if (value == dst)
+        else if (value == dst && level > 0) /* the first value is its own prefix */
             s->before[keep] = save(r, dst, s->count, tile(s, keep));
     }
     for (; level > 0; level--) {

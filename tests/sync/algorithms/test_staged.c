@@ -191,6 +191,15 @@ static ditto_status move_and_reduce(ditto_replica *self, void *argument)
         DITTO_TRY(ditto_all_gather(self, dst + id * count, dst, count, NULL, DITTO_I32, NULL));
         for (size_t i = 0; i < 2 * count; i++)
             EXPECT(&t->report, dst[i] == -(int32_t)((i % count + 1) * (i / count + 1)));
+        DITTO_TRY(ditto_scan(self, src, dst, count, DITTO_I32, DITTO_SUM, NULL));
+        for (size_t i = 0; i < count; i++)
+            EXPECT(&t->report, dst[i] == (int32_t)(i + 1) * (id == 0 ? 1 : 3));
+        DITTO_TRY(ditto_scan(self, dst, dst, count, DITTO_I32, DITTO_SUM, NULL));
+        for (size_t i = 0; i < count; i++)
+            EXPECT(&t->report, dst[i] == (int32_t)(i + 1) * (id == 0 ? 1 : 4));
+        DITTO_TRY(ditto_scan_exclusive(self, dst, dst, count, DITTO_I32, DITTO_SUM, NULL));
+        for (size_t i = 0; i < count; i++)
+            EXPECT(&t->report, dst[i] == (int32_t)(i + 1));
         DITTO_TRY(ditto_broadcast_from_root(self, src, 4 * count, DITTO_U8, root, NULL));
         for (size_t i = 0; i < count; i++)
             EXPECT(&t->report, src[i] == (int32_t)((i + 1) * (root + 1)));
