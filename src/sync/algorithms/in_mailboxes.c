@@ -265,7 +265,7 @@ static void copy_payloads(struct dti_replica *self, uint32_t seq, const struct p
                           uint32_t end)
 {
     size_t bytes = p->call->count * p->call->element_bytes,
-           before = dti_flow_shape(p->call)->cuts_src ? self->index * bytes : 0;
+           before = p->bytes > bytes ? self->index * bytes : 0; /* a payload has a part for each replica */
     char *to = p->call->dst;
     for (uint32_t i = first; i < end; i++, to += bytes) {
         if (i == self->index && p->own == NULL)
@@ -342,6 +342,19 @@ static bool read_directly(struct dti_replica *self, uint32_t seq, const struct d
     }
 }
 
+/* Two replicas put only the part for the other one into their mailboxes. */
+static void send_one_part(const struct dti_replica *self, struct dti_arrival *arrival,
+                          struct payloads *payloads)
+{
+    const struct dti_call *call = payloads->call;
+    size_t part = call->count * call->element_bytes;
+    if (arrival->payload_bytes != 0) {
+        arrival->payload = (const char *)call->src + !self->index * part;
+        arrival->payload_bytes = part;
+    }
+    arrival->next_bytes = payloads->bytes = part;
+}
+
 ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                          struct dti_deadline *deadline)
 {
@@ -359,10 +372,13 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
                                    /* Also of a replica that is not the root: it may be the next root. */
                                    .next_bytes = prepared->size.own };
     struct payloads payloads = { .call = call, .bytes = prepared->size.own };
-    if (dti_call_moves_parts(call))
+    if (dti_call_moves_parts(call)) {
         place_own_part(self, call);
-    else
+        if (self->num_replicas == 2 && dti_flow_shape(call)->cuts_src)
+            send_one_part(self, &arrival, &payloads);
+    } else {
         payloads.own = keep_payload(self, &arrival);
+    }
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     if (read_directly(self, seq, prepared, &payloads))
         return DITTO_OK;
