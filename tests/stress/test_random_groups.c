@@ -13,7 +13,21 @@
 enum { MOST_REPLICAS = 9, STEPS = 120, GROUPINGS = 4, TEAM = GROUPINGS, MOST_OPEN = 5, MOST_COUNT = 2100 };
 
 /* What a step calls. The last one is started, and waited for before a later step. */
-enum kind { BARRIER, SUM, ROOT_SUM, BROADCAST, ALL_GATHER, REDUCE_SCATTER, RING, STARTED, KINDS };
+enum kind {
+    BARRIER,
+    SUM,
+    ROOT_SUM,
+    BROADCAST,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    RING,
+    ALL_TO_ALL,
+    GATHER,
+    SCATTER,
+    SCAN,
+    STARTED,
+    KINDS
+};
 
 struct step {
     int grouping; /* TEAM: all replicas */
@@ -108,10 +122,11 @@ static int64_t value_of(const struct step *s, uint32_t replica, size_t i)
     return (int64_t)(s->number % 1000003 * (replica + 1) + i * 7 % 1013);
 }
 
-static int64_t sum_of(const struct program *p, const struct step *s, size_t i)
+/* Of the first `ranks` members. */
+static int64_t sum_of(const struct program *p, const struct step *s, uint32_t ranks, size_t i)
 {
     int64_t sum = 0;
-    for (uint32_t rank = 0; rank < p->size[s->grouping][s->group]; rank++)
+    for (uint32_t rank = 0; rank < ranks; rank++)
         sum += value_of(s, p->member[s->grouping][s->group][rank], i);
     return sum;
 }
@@ -124,19 +139,31 @@ static bool expected_at(const struct program *p, const struct step *s, uint32_t 
     switch (s->kind) {
     case SUM:
     case STARTED:
-        *out = sum_of(p, s, i);
+        *out = sum_of(p, s, size, i);
         return true;
     case ROOT_SUM:
-        *out = sum_of(p, s, i);
+        *out = sum_of(p, s, size, i);
         return rank == root;
     case BROADCAST:
         *out = value_of(s, member[root], i);
         return true;
-    case ALL_GATHER: /* the own element of each member */
-        *out = value_of(s, member[i % size], i / size);
+    case ALL_GATHER:
+        *out = value_of(s, member[i / s->count], i % s->count);
+        return true;
+    case GATHER:
+        *out = value_of(s, member[i / s->count], i % s->count);
+        return rank == root;
+    case SCATTER:
+        *out = value_of(s, member[root], rank * s->count + i);
+        return true;
+    case ALL_TO_ALL:
+        *out = value_of(s, member[i / s->count], rank * s->count + i % s->count);
+        return true;
+    case SCAN:
+        *out = sum_of(p, s, rank + 1, i);
         return true;
     case REDUCE_SCATTER:
-        *out = sum_of(p, s, rank * s->count + i);
+        *out = sum_of(p, s, size, rank * s->count + i);
         return true;
     case RING:
         *out = value_of(s, member[(rank + size - 1) % size], i);
@@ -176,12 +203,11 @@ static uint32_t size_of(const struct seat *seat, const struct step *s)
 
 static ditto_status compare(const struct seat *seat, const struct step *s, const int64_t *dst)
 {
-    size_t length = s->kind == ALL_GATHER ? s->count * size_of(seat, s) : s->count;
+    bool has_parts = s->kind == ALL_GATHER || s->kind == GATHER || s->kind == ALL_TO_ALL;
+    size_t length = has_parts ? s->count * size_of(seat, s) : s->count;
     for (size_t i = 0; seat->checks && i < length; i++) {
         int64_t expected;
-        /* The parts of an all-gather are one after the other. */
-        size_t at = s->kind == ALL_GATHER ? i % s->count * (length / s->count) + i / s->count : i;
-        if (expected_at(seat->p, s, rank_of(seat, s), at, &expected))
+        if (expected_at(seat->p, s, rank_of(seat, s), i, &expected))
             EXPECT(&seat->p->report, dst[i] == expected);
     }
     return DITTO_OK;
@@ -237,6 +263,14 @@ static ditto_status call(const struct seat *seat, const struct step *s, uint32_t
         return ditto_all_gather(seat->self, src, dst, s->count, NULL, DITTO_I64, options);
     case REDUCE_SCATTER:
         return ditto_reduce_scatter(seat->self, src, dst, s->count, NULL, DITTO_I64, DITTO_SUM, options);
+    case ALL_TO_ALL:
+        return ditto_all_to_all(seat->self, src, dst, s->count, NULL, DITTO_I64, options);
+    case GATHER:
+        return ditto_gather_to_root(seat->self, src, dst, s->count, NULL, NULL, DITTO_I64, root, options);
+    case SCATTER:
+        return ditto_scatter_from_root(seat->self, src, dst, s->count, NULL, NULL, DITTO_I64, root, options);
+    case SCAN:
+        return ditto_scan(seat->self, src, dst, s->count, DITTO_I64, DITTO_SUM, options);
     case RING:
         if (size == 1)
             ring[0] = (ditto_exchange_part){ 0, 0, src, dst, s->count, s->count, DITTO_I64 };

@@ -4,7 +4,8 @@
  * The data of a call is a row of *segments*. A segment is a range of elements with a source (one replica, or
  * all replicas combined) and a destination (one replica, or all). The segments of a row form one index space,
  * which is divided into equal parts of whole cache lines. owners.c and exchange.c walk over the segments.
- * owners.c distinguishes all-reduce and all-to-all, and exchange.c reduce-scatter. */
+ * owners.c distinguishes all-reduce and all-to-all and gives scans to scan.c, and exchange.c distinguishes
+ * reduce-scatter. */
 #ifndef DTI_FLOW_H
 #define DTI_FLOW_H
 

@@ -195,38 +195,88 @@ static ditto_status through(struct seat *s)
     return ditto_all_reduce_through(s->self, s->src, s->dst, s->count, DITTO_F32, DITTO_SUM, halve, NULL,
                                     s->options);
 }
+static ditto_status all_to_all(struct seat *s)
+{
+    return ditto_all_to_all(s->self, s->src, s->dst, s->count, NULL, DITTO_F32, s->options);
+}
+static ditto_status all_to_all_uneven(struct seat *s)
+{
+    size_t parts[MOST]; /* what two ranks give to each other */
+    for (uint32_t i = 0; i < s->size; i++)
+        parts[i] = s->count / (1 + s->rank + i);
+    return ditto_all_to_all(s->self, s->src, s->dst, 0,
+                            &(ditto_all_to_all_parts){ .src_counts = parts, .dst_counts = parts }, DITTO_F32,
+                            s->options);
+}
+static ditto_status gather(struct seat *s)
+{
+    return ditto_gather_to_root(s->self, s->src, s->dst, s->count, NULL, NULL, DITTO_F32, s->size - 1,
+                                s->options);
+}
+static ditto_status gather_uneven(struct seat *s)
+{
+    size_t counts[MOST];
+    set_counts(s, counts);
+    return ditto_gather_to_root(s->self, s->src, s->dst, 0, counts, NULL, DITTO_F32, s->size / 2, s->options);
+}
+static ditto_status scatter(struct seat *s)
+{
+    return ditto_scatter_from_root(s->self, s->src, s->dst, s->count, NULL, NULL, DITTO_F32, s->size / 2,
+                                   s->options);
+}
+static ditto_status scan(struct seat *s)
+{
+    return ditto_scan(s->self, s->src, s->dst, s->count, DITTO_F32, DITTO_SUM, s->options);
+}
+static ditto_status scan_exclusive(struct seat *s)
+{
+    return ditto_scan_exclusive(s->self, s->src, s->dst, s->count, DITTO_F32, DITTO_PROD, s->options);
+}
+static ditto_status scan_with(struct seat *s)
+{
+    return ditto_scan_with(s->self, s->src, s->dst, s->count, sizeof(float), weigh, NULL, 0, s->options);
+}
 static ditto_status started(struct seat *s)
 {
-    ditto_pending one, two, three;
+    ditto_pending one, two, three, four;
     size_t half = s->count / 2;
     DITTO_TRY(ditto_all_reduce_start(s->self, s->src, s->dst, half, DITTO_F32, DITTO_SUM, s->options, &one));
     DITTO_TRY(ditto_reduce_scatter_start(s->self, s->src, s->dst + half, half / s->size, DITTO_F32, DITTO_SUM,
                                          s->options, &two));
     DITTO_TRY(ditto_all_gather_start(s->self, s->src, s->dst + s->count, 1 + half / s->size, DITTO_F32,
                                      s->options, &three));
+    DITTO_TRY(ditto_all_to_all_start(s->self, s->src, s->dst + s->count + s->size + half, half / s->size,
+                                     DITTO_F32, s->options, &four));
     DITTO_TRY(ditto_wait(s->self, &two, NULL));
+    DITTO_TRY(ditto_wait(s->self, &four, NULL));
     DITTO_TRY(ditto_wait(s->self, &three, s->options));
     return ditto_wait(s->self, &one, NULL);
 }
 
-static operation *const operations[] = {
-    all_reduce,
-    all_reduce_in_place,
-    bf16,
-    list,
-    with,
-    reduce,
-    broadcast,
-    reduce_scatter,
-    all_gather,
-    reduce_scatter_uneven,
-    slices,
-    exchange,
-    all_gather_uneven,
-    block_sum,
-    through,
-    started,
-};
+static operation *const operations[] = { all_reduce,
+                                         all_reduce_in_place,
+                                         bf16,
+                                         list,
+                                         with,
+                                         reduce,
+                                         broadcast,
+                                         reduce_scatter,
+                                         all_gather,
+                                         reduce_scatter_uneven,
+                                         slices,
+                                         exchange,
+                                         all_gather_uneven,
+                                         block_sum,
+                                         through,
+                                         started,
+                                         all_to_all,
+                                         all_to_all_uneven,
+                                         gather,
+                                         gather_uneven,
+                                         scatter,
+                                         scan,
+                                         scan_exclusive,
+                                         scan_with };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 static const size_t counts_tried[] = { 2, 40, 700, LARGE };
@@ -250,9 +300,8 @@ static uint64_t hash_of(const void *data, size_t bytes)
 
 static ditto_status try_case(struct hashes *h, struct seat *s, int number)
 {
-    size_t length = (s->size + 1) * s->count;
     s->count = counts_tried[number % COUNTS];
-    length = (s->size + 1) * s->count;
+    size_t length = (s->size + 2) * s->count + s->size;
     s->src = malloc(length * sizeof(float));
     s->dst = calloc(length, sizeof(float));
     s->random = 1000 * s->rank + (uint64_t)number;
