@@ -21,6 +21,18 @@ struct operands {
 };
 typedef ditto_status operation(ditto_replica *self, const struct operands *o);
 
+/* The group in which the thread calls operations. NULL: all replicas. */
+static _Thread_local const ditto_group *group;
+
+static uint32_t rank_of(ditto_replica *self)
+{
+    return group != NULL ? group->rank : ditto_replica_id(self);
+}
+static uint32_t size_of(ditto_replica *self)
+{
+    return group != NULL ? group->size : ditto_num_replicas(self);
+}
+
 static ditto_status keep_left(void *out, const void *left, const void *right, size_t count, void *user)
 {
     memmove(out, left, count * sizeof(float));
@@ -108,7 +120,7 @@ static ditto_status all_to_all_in_place(ditto_replica *self, const struct operan
 /* Replica i gives to replica j as many elements as j to i. */
 static ditto_status all_to_all_uneven(ditto_replica *self, const struct operands *o)
 {
-    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    uint32_t id = rank_of(self), n = size_of(self);
     size_t counts[DITTO_MAX_REPLICAS];
     ditto_all_to_all_parts parts = { .src_counts = counts, .dst_counts = counts };
     for (uint32_t i = 0; i < n; i++)
@@ -117,7 +129,7 @@ static ditto_status all_to_all_uneven(ditto_replica *self, const struct operands
 }
 static ditto_status slices(ditto_replica *self, const struct operands *o)
 {
-    size_t n = ditto_num_replicas(self);
+    size_t n = size_of(self);
     int64_t *all = malloc(n * o->count * sizeof *all + 1);
     ditto_slices in = { o->indices, o->src, o->count, 1, DITTO_F32 },
                  out = { all, o->dst, n * o->count, 0, (ditto_dtype)0 };
@@ -133,7 +145,7 @@ static ditto_status slices_into(ditto_replica *self, const struct operands *o)
 /* Each replica gives to the next one and receives from the one before. The tag is the giver. */
 static ditto_status exchange(ditto_replica *self, const struct operands *o)
 {
-    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self), before = (id + n - 1) % n;
+    uint32_t id = rank_of(self), n = size_of(self), before = (id + n - 1) % n;
     ditto_exchange_part part[] = { { (id + 1) % n, id, o->src, NULL, o->count, 0, DITTO_F32 },
                                    { before, before, NULL, o->dst, 0, o->count, DITTO_F32 } };
     return ditto_exchange(self, part, 2, o->options);
@@ -175,7 +187,7 @@ static ditto_status all_gather_tensor(ditto_replica *self, const struct operands
 }
 static ditto_status all_to_all_tensor(ditto_replica *self, const struct operands *o)
 {
-    uint32_t n = ditto_num_replicas(self);
+    uint32_t n = size_of(self);
     ditto_tensor in = { .data = o->src, .dtype = DITTO_F32, .rank = 2, .shape = { o->count, n } }, out;
     DITTO_TRY(ditto_all_to_all_tensor(self, &in, 1, 0, &out));
     return ditto_free(self, out.data);
@@ -263,7 +275,7 @@ static bool has_no_options(int which)
 static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_options *options,
                           struct operands *o)
 {
-    size_t n = ditto_num_replicas(self);
+    size_t n = size_of(self);
     *o = (struct operands){ .count = count, .options = options };
     o->src = calloc(n * count + 2 * count + 1, sizeof *o->src);
     o->dst = calloc(n * count + 1, sizeof *o->dst);
@@ -277,7 +289,7 @@ static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_
 /* Overwrites the source before it is freed. A replica that still read it would have a wrong result. */
 static void free_operands(ditto_replica *self, struct operands *o)
 {
-    memset(o->src, 0xff, ditto_num_replicas(self) * o->count * sizeof *o->src);
+    memset(o->src, 0xff, size_of(self) * o->count * sizeof *o->src);
     free(o->src);
     free(o->dst);
     free(o->counts);
@@ -309,6 +321,7 @@ struct task {
     enum fault fault;
     size_t count;
     ditto_implementation implementation;
+    ditto_grouping *grouping; /* may be NULL */
 
     /* The number of replicas that had the expected error. */
     _Atomic int num_failed;
@@ -321,25 +334,25 @@ static ditto_status misbehave(ditto_replica *self, struct task *t)
     case FAILS:
         return ditto_fail(self, 5, "the disk is full");
     case CALLS_OTHER:
-        return ditto_all_reduce(self, three, three, 3, DITTO_I64, DITTO_MIN, NULL);
+        return ditto_all_reduce(self, three, three, 3, DITTO_I64, DITTO_MIN,
+                                &OPTIONS(reduce, .group = group));
     case COMES_LATE:
         /* It waits until the others have timed out, which takes longer on a busy machine. */
-        for (int ms = 0; atomic_load(&t->num_failed) < (int)ditto_num_replicas(self) - 1 && ms < 60000; ms++)
+        for (int ms = 0; atomic_load(&t->num_failed) < (int)size_of(self) - 1 && ms < 60000; ms++)
             sleep_ms(1);
-        return ditto_barrier(self, NULL);
+        return ditto_barrier(self, &OPTIONS(reduce, .group = group));
     default:
         return DITTO_OK;
     }
 }
 
-static ditto_status take_part(ditto_replica *self, void *argument)
+static ditto_status take_part_in_group(ditto_replica *self, struct task *t)
 {
-    struct task *t = argument;
-    bool culprit = ditto_replica_id(self) == ditto_num_replicas(self) - 1;
+    bool culprit = rank_of(self) == size_of(self) - 1;
     struct operands o;
     ditto_status status = DITTO_OK;
     char label[] = "    loss";
-    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation);
+    ditto_reduce_options options = OPTIONS(reduce, .implementation = t->implementation, .group = group);
     if (t->fault == HAS_OTHER_LABEL)
         options.label = label;
     else
@@ -367,6 +380,21 @@ static ditto_status take_part(ditto_replica *self, void *argument)
     return status;
 }
 
+static ditto_status take_part(ditto_replica *self, void *argument)
+{
+    struct task *t = argument;
+    ditto_group of_replica;
+    if (t->grouping == NULL)
+        return take_part_in_group(self, t);
+    EXPECT(&t->report, ditto_group_of(self, t->grouping, &of_replica) == DITTO_OK);
+    if (of_replica.size == 0)
+        return DITTO_OK;
+    group = &of_replica;
+    ditto_status status = take_part_in_group(self, t);
+    group = NULL;
+    return status;
+}
+
 static ditto_status sum_ones(ditto_replica *self, void *argument)
 {
     float data[3000];
@@ -378,12 +406,15 @@ static ditto_status sum_ones(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void try_operation(ditto_strategy *strategy, int which, enum fault fault, size_t count,
-                          ditto_implementation implementation, bool print)
+static void try_operation(ditto_strategy *strategy, ditto_grouping *grouping, int which, enum fault fault,
+                          size_t count, ditto_implementation implementation, bool print)
 {
-    struct task t = {
-        .call = operations[which].call, .fault = fault, .count = count, .implementation = implementation
-    };
+    struct task t = { .call = operations[which].call,
+                      .fault = fault,
+                      .count = count,
+                      .implementation = implementation,
+                      .grouping = grouping };
+    int members = (int)ditto_strategy_num_replicas(strategy) - (grouping != NULL);
     struct report next = { 0 };
     /* A replica that waits for a pending operation sees only that another one meets elsewhere. */
     const char *wanted = fault == CALLS_OTHER && operations[which].is_pending
@@ -398,27 +429,34 @@ static void try_operation(ditto_strategy *strategy, int which, enum fault fault,
         fail_msg("%s, fault %d: %s: %s", operations[which].name, fault, ditto_status_name(status), words);
     if (fault != FAILS && strstr(words, operations[which].name) == NULL)
         fail_msg("%s is not named: %s", operations[which].name, words);
-    assert_int_equal(t.num_failed, (int)ditto_strategy_num_replicas(strategy) - (fault != HAS_OTHER_LABEL));
+    assert_int_equal(t.num_failed, members - (fault != HAS_OTHER_LABEL));
     if (print)
         print_message("  %s\n", words);
     run_all(strategy, sum_ones, &next, &next);
 }
 
-static void try_all_operations(uint32_t replicas, enum fault fault)
+/* In a group, replica 0 is no member and returns at once, and the ranks are in the order of falling ids. */
+static void try_all_operations(uint32_t replicas, enum fault fault, bool in_group)
 {
+    uint32_t colors[9] = { DITTO_NO_COLOR }, keys[9];
+    ditto_grouping *grouping = NULL;
     static const size_t counts[] = { 2, 6000 };
     ditto_tuning tuning = { .struct_size = sizeof tuning,
                             .near_replicas = replicas == 2 ? 1 : 2,
                             .block_bytes = 4096 };
     ditto_strategy_options options = OPTIONS(strategy, .tuning = &tuning);
     options.timeout_ms = fault == COMES_LATE ? SHORT_MS : LONG_MS; /* for calls without options */
-    ditto_strategy *strategy = make_strategy(replicas, &options);
+    ditto_strategy *strategy = make_strategy(replicas + in_group, &options);
+    for (uint32_t i = 0; i <= replicas; i++)
+        keys[i] = replicas - i;
+    if (in_group)
+        assert_ok(ditto_strategy_split(strategy, colors, keys, replicas + 1, &grouping));
     for (int which = 0; which < OPERATIONS; which++)
         for (int c = 0; c < 2; c++)
             for (int i = DITTO_IMPLEMENTATION_DEFAULT; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
                 if ((fault != COMES_LATE || i != DITTO_IMPLEMENTATION_FLAT) &&
-                    (fault != HAS_OTHER_LABEL || !has_no_options(which)))
-                    try_operation(strategy, which, fault, counts[c], (ditto_implementation)i,
+                    ((fault != HAS_OTHER_LABEL && !in_group) || !has_no_options(which)))
+                    try_operation(strategy, grouping, which, fault, counts[c], (ditto_implementation)i,
                                   replicas == 3 && c == 1 && i == 0 && which % 4 == 0);
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -430,7 +468,13 @@ static void every_operation_ends_in_the_documented_error(void **state)
         for (int fault = 0; fault < FAULTS; fault++)
             /* COMES_LATE takes long, so fewer cases are tried. */
             if (fault != COMES_LATE || replicas[k] == 3)
-                try_all_operations(replicas[k], (enum fault)fault);
+                try_all_operations(replicas[k], (enum fault)fault, false);
+}
+
+static void every_operation_of_a_group_ends_in_the_documented_error(void **state)
+{
+    for (int fault = 0; fault < FAULTS; fault++)
+        try_all_operations(3, (enum fault)fault, true);
 }
 
 /* -- The same function with different arguments -- */
@@ -889,6 +933,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_ends_in_the_documented_error),
+        cmocka_unit_test(every_operation_of_a_group_ends_in_the_documented_error),
         cmocka_unit_test(calls_with_different_arguments_are_detected),
         cmocka_unit_test(all_missing_replicas_are_named),
         cmocka_unit_test(a_destination_that_two_replicas_share_is_refused),
