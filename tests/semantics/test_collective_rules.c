@@ -399,6 +399,63 @@ static void rule_6_8_labels_tell_calls_apart_that_agree_otherwise(void **state)
     }
 }
 
+/* -- groups -- */
+
+struct grouped {
+    struct report report;
+    ditto_grouping *grouping;
+};
+
+/* Started operations, collectives of the group and of all replicas, in turn. */
+static ditto_status work_in_group(ditto_replica *self, void *argument)
+{
+    struct grouped *g = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    ditto_group group;
+    EXPECT(&g->report, ditto_group_of(self, g->grouping, &group) == DITTO_OK);
+    ditto_reduce_options in_group = OPTIONS(reduce, .group = &group);
+    int64_t of_group = 0, of_all, started, before;
+    for (uint32_t i = 0; i < group.size; i++)
+        of_group += group.replicas[i];
+    for (int i = 0; i < 20; i++) {
+        int64_t mine = id, sum = 0;
+        ditto_pending pending;
+        EXPECT(&g->report, ditto_all_reduce_start(self, &mine, &started, 1, DITTO_I64, DITTO_SUM,
+                                                  i % 2 == 0 ? &in_group : NULL, &pending) == DITTO_OK);
+        EXPECT(&g->report,
+               ditto_all_reduce(self, &mine, &sum, 1, DITTO_I64, DITTO_SUM, &in_group) == DITTO_OK);
+        EXPECT(&g->report, sum == of_group);
+        EXPECT(&g->report, ditto_all_reduce(self, &mine, &of_all, 1, DITTO_I64, DITTO_SUM, NULL) == DITTO_OK);
+        EXPECT(&g->report, of_all == (int64_t)n * (n - 1) / 2);
+        before = 0;
+        EXPECT(&g->report,
+               ditto_scan_exclusive(self, &mine, &before, 1, DITTO_I64, DITTO_SUM, &in_group) == DITTO_OK);
+        EXPECT(&g->report, group.rank == 0 || before >= group.replicas[0]);
+        EXPECT(&g->report, ditto_wait(self, &pending, NULL) == DITTO_OK);
+        EXPECT(&g->report, started == (i % 2 == 0 ? of_group : of_all));
+    }
+    return DITTO_OK;
+}
+
+/* A group is on one host: the same groups are made on all hosts, and each host has its own. */
+static void rule_6_12_a_group_is_on_one_host(void **state)
+{
+    ditto_strategy *strategy = make_strategy(6, NULL);
+    uint32_t colors[6], each = num_local(strategy);
+    struct grouped g = { .grouping = NULL };
+    for (uint32_t i = 0; i < 6; i++)
+        colors[i] = i / each;
+    assert_ok(ditto_strategy_split(strategy, colors, NULL, 6, &g.grouping));
+    run_all(strategy, work_in_group, &g, &g.report);
+    ditto_grouping *whole;
+    memset(colors, 0, sizeof colors);
+    ditto_status status = ditto_strategy_split(strategy, colors, NULL, 6, &whole);
+    assert_int_equal(status, is_spread(strategy) ? DITTO_ERR_UNSUPPORTED : DITTO_OK);
+    if (status != DITTO_OK)
+        assert_message("has replicas on several hosts");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +469,7 @@ int main(void)
         cmocka_unit_test(rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter),
         cmocka_unit_test(rule_6_9_parts_come_to_their_places_and_counts_must_fit),
         cmocka_unit_test(rule_6_8_labels_tell_calls_apart_that_agree_otherwise),
+        cmocka_unit_test(rule_6_12_a_group_is_on_one_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
