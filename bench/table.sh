@@ -43,7 +43,10 @@ table() {
     row barrier --replicas 8
     row barrier --replicas 64
     row all-reduce --replicas 8 --bytes 8,32K,2M --in-place
-    for name in all-gather broadcast reduce-scatter reduce; do row $name --bytes $sizes; done
+    for name in all-gather broadcast reduce-scatter reduce gather scatter all-to-all; do
+        row $name --bytes $sizes
+    done
+    for name in scan scan-exclusive; do row $name --bytes 8,2K,32K,1M; done
     for name in broadcast reduce; do row $name --bytes 8,2K,32K --turns; done
     for dtype in f32 f64 i32 bf16; do row all-reduce --dtype $dtype --bytes 1M --in-place; done
     row all-reduce --dtype bf16 --bytes 2K,32K,512K,8M --in-place # activations of language models
