@@ -1,7 +1,7 @@
 /* Lesson 13: groups of replicas. The replicas are the places of a grid. Each has one block of three matrices,
- * and computes its block of the product A B. What it needs of A is in the blocks of its row, and what it needs
- * of B in those of its column. So rows and columns are groups, and each block is broadcast in one of them
- * (SUMMA: van de Geijn, Watts, Concurrency 9(4), 1997).
+ * and computes its block of the product A B. What it needs of A is in the blocks of its row, and what it
+ * needs of B in those of its column. So rows and columns are groups, and each block is broadcast in one of
+ * them (SUMMA: van de Geijn, Watts, Concurrency 9(4), 1997).
  *
  *     build/examples/13_groups [REPLICAS] */
 #include "lesson.h"

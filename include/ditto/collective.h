@@ -97,8 +97,8 @@ typedef struct ditto_reduce_options {
  *  @param self     the calling replica
  *  @param options  NULL for the defaults; read only during the call
  *  @retval DITTO_OK                every replica has called it
- *  @retval DITTO_ERR_INVALID       self is NULL; options has an unknown flag, or its struct_size is not set, or
- *                                  a group that is not one of this replica in this run
+ *  @retval DITTO_ERR_INVALID       self is NULL; options has an unknown flag, its struct_size is not set, or
+ *                                  its group is not one of this replica in this run
  *  @retval DITTO_ERR_RANGE         options has an unknown implementation, or a label that is too long
  *  @retval DITTO_ERR_UNSUPPORTED   options is of a newer version, and has a field set that this version lacks
  *  @retval DITTO_ERR_CONTEXT       self is not the calling thread's replica

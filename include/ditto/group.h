@@ -36,8 +36,8 @@ typedef struct ditto_mesh_axis {
 
 /** The group of a replica. It belongs to the run in which it was asked for. */
 typedef struct ditto_group {
-    uint32_t index; /**< of the group in its grouping, from 0 */
-    uint32_t rank;  /**< of the replica in the group, from 0 */
+    uint32_t index; /**< of the group in its grouping, from 0; DITTO_NO_COLOR if the replica is in none */
+    uint32_t rank;  /**< of the replica in the group, from 0; DITTO_NO_REPLICA if it is in none */
     uint32_t size;  /**< the number of members; 0 if the replica is in no group */
 
     /** [size] The ids of the members by rank. Valid as long as the grouping. NULL if size is 0. */
@@ -68,7 +68,8 @@ typedef struct ditto_group {
  *  @par Thread safety
  *  Any thread may call it. It waits for a run that another thread has started.
  *  @par Cost
- *  Each member allocates its mailboxes near itself, about 300 KiB of addresses, of which it touches 30 KiB. */
+ *  Each member allocates its mailboxes near itself, about 300 KiB of addresses, of which it touches 30 KiB.
+ * */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_split(ditto_strategy *strategy, const uint32_t *colors,
                                                             const uint32_t *keys, uint32_t count,
                                                             ditto_grouping **out);
@@ -76,9 +77,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_split(ditto_strategy *stra
 /** Arranges the replicas in a mesh, and makes a grouping for each axis.
  *
  *  Replica ids count through the mesh row by row: the last axis runs fastest. In a mesh of { "data", 2 } and
- *  { "tensor", 4 } the groups of "tensor" are the replicas 0 to 3 and 4 to 7, and those of "data" are 0 and 4,
- *  1 and 5, 2 and 6, 3 and 7. Nothing is reordered. Replicas are numbered node by node, so the members of a
- *  group are nearest to each other along the last axis. ditto_strategy_describe says how near.
+ *  { "tensor", 4 } the groups of "tensor" are the replicas 0 to 3 and 4 to 7, and those of "data" are 0 and
+ *  4, 1 and 5, 2 and 6, 3 and 7. Nothing is reordered. Replicas are numbered node by node, so the members of
+ *  a group are nearest to each other along the last axis. ditto_strategy_describe says how near.
  *
  *  @param strategy  as in ditto_strategy_split
  *  @param axes      [in]  [num_axes] the product of the extents is the strategy's number of replicas
@@ -96,9 +97,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_mesh(ditto_strategy *strat
 /** Frees a grouping. Its strategy must still exist: the end of the strategy frees its groupings.
  *
  *  @param grouping  the grouping; NULL is ignored
- *  @retval DITTO_OK           it was freed
- *  @retval DITTO_ERR_BUSY     a run of the strategy is active; nothing was freed
- *  @retval DITTO_ERR_CONTEXT  called by a replica, inside a run
+ *  @retval DITTO_OK            it was freed
+ *  @retval DITTO_ERR_BUSY      a run or another call of the strategy is active; nothing was freed
+ *  @retval DITTO_ERR_CONTEXT   called by a replica, inside a run
+ *  @retval DITTO_ERR_FORKED    this is a child process, and the strategy was created before fork
+ *  @retval DITTO_ERR_POISONED  a replica that has not returned may use it; the end of the strategy frees it
  *  @par Thread safety
  *  Any thread may call it, once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_grouping_destroy(ditto_grouping *grouping);
@@ -108,13 +111,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_grouping_destroy(ditto_grouping *gr
  *  @param self      the calling replica
  *  @param grouping  a grouping of its strategy
  *  @param out       [out] the group, for collectives of this run. In a run inside this one, which a function
- *                   of ditto_merge_call starts, the replica asks again. Where the replica is in no group, size
- *                   is 0
+ *                   of ditto_merge_call starts, the replica asks again. Where the replica is in no group,
+ *                   size is 0
  *  @retval DITTO_OK           *out is set
  *  @retval DITTO_ERR_INVALID  an argument is NULL; the grouping is of another strategy, or was destroyed
  *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica
  *  @par Cost
- *  No meeting: about as much as a call of a function. */
+ *  No meeting. It looks through the groupings of the strategy and the groups of this one. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_group_of(ditto_replica *self, const ditto_grouping *grouping,
                                                       ditto_group *out);
 

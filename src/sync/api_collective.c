@@ -8,7 +8,7 @@
 #include "sync/algorithms/flow.h"
 #include "sync/call_arguments.h"
 #include "sync/grouping/grouping.h"
-#include "sync/known_calls.h"
+#include "sync/algorithms/known_calls.h"
 #include "sync/overlap.h"
 #include "sync/sync.h"
 

@@ -11,8 +11,8 @@ static ditto_status check_part(const struct dti_replica *r, const ditto_exchange
 {
     size_t src_bytes, dst_bytes;
     if (part->replica >= r->all_replicas)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: replicas are 0 to %u", part->replica,
-                        r->all_replicas - 1);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%s %u does not exist: they are 0 to %u",
+                        r == r->of_team ? "replica" : "rank", part->replica, r->all_replicas - 1);
     if (!dti_dtype_valid(part->dtype))
         return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST",
                         (int)part->dtype);
@@ -29,8 +29,8 @@ static ditto_status check_parts(struct dti_replica *r, const ditto_exchange_part
         for (size_t k = 0; k < i; k++)
             if (parts[k].replica == parts[i].replica && parts[k].tag == parts[i].tag)
                 return DTI_FAIL(DITTO_ERR_INVALID,
-                                "parts %zu and %zu are both for replica %u and tag %u: give each its own tag",
-                                k, i, parts[i].replica, parts[i].tag);
+                                "parts %zu and %zu are both for %s %u and tag %u: give each its own tag", k,
+                                i, r == r->of_team ? "replica" : "rank", parts[i].replica, parts[i].tag);
     }
     return DITTO_OK;
 }

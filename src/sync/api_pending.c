@@ -1,6 +1,7 @@
 /* src/sync/api_pending.c - the public functions of include/ditto/pending.h. */
 #include "replicas/team/team.h"
 #include "sync/call_arguments.h"
+#include "sync/grouping/grouping.h"
 #include "sync/pending/pending.h"
 #include "sync/sync.h"
 
@@ -75,17 +76,12 @@ static ditto_status check_handle(struct dti_replica *self, const ditto_pending *
                         "the handle is empty: the operation has been waited for already, or was never "
                         "started");
     /* The pointer is only compared, because the handle may be of a destroyed strategy. */
-    struct dti_replica *next = self;
-    bool found;
-    do {
-        *of = next;
-        found = pending->replica == next;
-        next = dti_replica_state_of(next)->next_started;
-    } while (!found && next != NULL);
-    if (!found)
-        return DTI_FAIL(
-            DITTO_ERR_CONTEXT, "the handle is another %s: this thread is replica %u and waits for its own",
-            dti_team_has_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);
+    bool of_team = dti_team_has_replica(self->team, pending->replica), in_group = false;
+    *of = pending->replica == self ? self : dti_group_copy(self, pending->replica, &in_group);
+    if (*of == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the handle is another %s: this thread is replica %u and waits for its own",
+                        of_team || in_group ? "replica's" : "strategy's", self->id);
     if (pending->run != (uint32_t)dti_team_run_number(self->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle is of an earlier run: operations are waited for in the run that "
@@ -102,7 +98,13 @@ ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto
     struct dti_arguments a;
     struct dti_replica *of;
     uint64_t number;
+    ditto_reduce_options own;
     DTI_ENTER_QUICKLY();
+    if (options != NULL) { /* the operation knows its group */
+        DTI_TRY(dti_options_copy(&own, sizeof own, options, "ditto_reduce_options"));
+        own.group = NULL;
+        options = &own;
+    }
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_PATTERN_NOTHING, options, 0));
     DTI_TRY(check_handle(a.replica->of_team, pending, &number, &of));
     DTI_TRY(dti_pending_wait(of, number, &a.deadline));

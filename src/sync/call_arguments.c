@@ -41,6 +41,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
             a->options.bytes_per_pack = known.bytes_per_pack;
         if (known.implementation != DITTO_IMPLEMENTATION_DEFAULT)
             a->options.implementation = known.implementation;
+        a->options.group = known.group;
         if (known.group != NULL)
             DTI_TRY(dti_group_member(a->replica, known.group, a->call.name, &a->replica));
         DTI_TRY(check_label(known.label));
@@ -77,7 +78,8 @@ ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
 {
     uint32_t n = a->replica->all_replicas;
     if (root >= n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is not a replica: replicas are 0 to %u", root, n - 1);
+        return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is not a %s: they are 0 to %u", root,
+                        a->options.group != NULL ? "rank of the group" : "replica", n - 1);
     a->call.root = root;
     return DITTO_OK;
 }

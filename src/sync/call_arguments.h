@@ -15,9 +15,9 @@ struct dti_arguments {
     struct dti_call call;
 };
 
-/* Finds the calling replica, or its copy in the group of the options, and sets the name, pattern and implementation of its call. Checks and copies the
- * options. `flags` are the flags that the function knows. Fails with CONTEXT, or because of the options with
- * INVALID, UNSUPPORTED or RANGE. */
+/* Finds the calling replica, or its copy in the group of the options, and sets the name, pattern and
+ * implementation of its call. Checks and copies the options. `flags` are the flags that the function knows.
+ * Fails with CONTEXT, or because of the options with INVALID, UNSUPPORTED or RANGE. */
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
                                  enum dti_pattern pattern, const ditto_reduce_options *options,
                                  uint32_t flags);

@@ -30,7 +30,8 @@ byte version[N], in_group[N], number[N];
 bool waits[N];
 byte wait_group[N], wait_number[N];
 
-#define NEEDS_A_LOOK (other < N && other != cur && IS_MEMBER(other, cur_group) && (other == me || !(seen & (1 << other))))
+#define NEEDS_A_LOOK \
+    (other < N && other != cur && IS_MEMBER(other, cur_group) && (other == me || !(seen & (1 << other))))
 
 /* Searches for a circle through `me`, nearest first. Steps that read nothing shared are one step with the one
  * before. */

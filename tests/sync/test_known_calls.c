@@ -2,7 +2,7 @@
  * differ between two equal calls must still be seen. */
 #include "support/support.h"
 
-#include "sync/known_calls.h"
+#include "sync/algorithms/known_calls.h"
 
 #include <stdatomic.h>
 

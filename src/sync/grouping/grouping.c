@@ -4,7 +4,7 @@
 #include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "sync/grouping/state.h"
-#include "sync/sync.h"
+#include "sync/hosts/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static void name_group(const ditto_grouping *g, uint32_t group, struct dti_sync 
     if (g->name[0] != '\0')
         dti_text_add(&text, " in group %u of \"%s\"", group, g->name);
     else
-        dti_text_add(&text, " in the group of color %u", g->color[group]);
+        dti_text_add(&text, " in the group of color %u of split %u", g->color[group], g->slot);
 }
 
 /* Makes the state of a group and the copies of its replicas, without what they have in their own memory. */
@@ -122,14 +122,14 @@ static ditto_status make_group(const ditto_grouping *g, uint32_t group, struct d
 }
 
 /* The job in which replicas make what they have in their own memory. */
-struct making {
+struct level_making {
     const ditto_grouping *grouping;
     const struct dti_grouping_level *level;
 };
 
 static ditto_status make_member(struct dti_replica *r, void *argument)
 {
-    const struct making *m = argument;
+    const struct level_making *m = argument;
     uint32_t position = m->grouping->position[r->id];
     if (position == DTI_NO_GROUP)
         return DITTO_OK;
@@ -154,7 +154,7 @@ static ditto_status make_level(ditto_grouping *g, struct dti_sync *whole, uint32
             status = make_group(g, k, whole, level);
     }
     if (status == DITTO_OK) {
-        status = dti_team_run(g->team, make_member, &(struct making){ g, level }, false);
+        status = dti_team_run(g->team, make_member, &(struct level_making){ g, level }, false);
         if (status != DITTO_OK && !dti_team_forked(g->team))
             free_members(g, level);
     }
@@ -222,20 +222,20 @@ static void form_groups(ditto_grouping *g, const struct colored *sorted)
     g->start[g->groups] = members;
 }
 
-/* A group is on one host. */
-static ditto_status check_hosts(const ditto_grouping *g)
+/* A group is on one host. All hosts look at all groups, so all find the same error. */
+static ditto_status check_hosts(const ditto_grouping *g, const struct dti_hosts *hosts)
 {
-    uint32_t first = dti_team_first_replica(g->team), end = first + dti_team_num_replicas(g->team);
-    for (uint32_t k = 0; k < g->groups; k++) {
-        uint32_t here = 0;
-        for (uint32_t i = g->start[k]; i < g->start[k + 1]; i++)
-            here += g->replica[i] >= first && g->replica[i] < end;
-        if (here != 0 && here != size_of(g, k))
+    for (uint32_t k = 0; hosts != NULL && k < g->groups; k++) {
+        const uint32_t *id = &g->replica[g->start[k]];
+        uint32_t here = 1;
+        while (here < size_of(g, k) && dti_hosts_of(hosts, id[here]) == dti_hosts_of(hosts, id[0]))
+            here++;
+        if (here != size_of(g, k))
             return DTI_FAIL(
                 DITTO_ERR_UNSUPPORTED,
-                "group %u%s%s has replicas on several hosts, %u of %u on this one: collectives of "
-                "groups work within one host",
-                k, g->name[0] != '\0' ? " of " : "", g->name, here, size_of(g, k));
+                "group %u%s%s has replicas on several hosts, %u and %u: collectives of groups work "
+                "within one host",
+                k, g->name[0] != '\0' ? " of " : "", g->name, id[0], id[here]);
     }
     return g->groups != 0 ? DITTO_OK
                           : DTI_FAIL(DITTO_ERR_INVALID, "no replica has a color: a grouping has a group");
@@ -296,6 +296,12 @@ static ditto_status enlist(ditto_grouping *g, struct dti_groupings *all)
     return DITTO_OK;
 }
 
+static void take_out(const ditto_grouping *g)
+{
+    g->all->of_slot[g->slot] = NULL;
+    g->all->count--;
+}
+
 ditto_status dti_grouping_make(struct dti_team *team, const struct dti_division *division,
                                ditto_grouping **out)
 {
@@ -311,11 +317,11 @@ ditto_status dti_grouping_make(struct dti_team *team, const struct dti_division 
                                           i };
         qsort(sorted, n, sizeof *sorted, by_color);
         form_groups(g, sorted);
-        status = check_hosts(g);
+        status = check_hosts(g, whole->hosts);
         if (status == DITTO_OK)
-            status = make_level(g, whole, 0);
-        if (status == DITTO_OK && (status = enlist(g, whole->groupings)) != DITTO_OK)
-            free_members(g, &g->level[0]);
+            status = enlist(g, whole->groupings);
+        if (status == DITTO_OK && (status = make_level(g, whole, 0)) != DITTO_OK)
+            take_out(g);
         if (status != DITTO_OK)
             release(g);
         else
@@ -327,8 +333,7 @@ ditto_status dti_grouping_make(struct dti_team *team, const struct dti_division 
 
 void dti_grouping_destroy(ditto_grouping *g)
 {
-    g->all->of_slot[g->slot] = NULL;
-    g->all->count--;
+    take_out(g);
     for (uint32_t level = 0; level < DTI_LEVELS; level++)
         if (g->level[level].sync != NULL)
             free_members(g, &g->level[level]);
@@ -360,16 +365,22 @@ void dti_groupings_describe(const struct dti_sync *sync, struct dti_text *text)
                 most = of_group->shape.border[rank] > most ? of_group->shape.border[rank] : most;
         }
         if (g != NULL)
-            dti_text_add(text, "grouping %s%s%s: %u group%s of at most %u replica%s, %s\n",
-                         g->name[0] != '\0' ? "\"" : "by colors", g->name, g->name[0] != '\0' ? "\"" : "",
-                         g->groups, g->groups == 1 ? "" : "s", largest, largest == 1 ? "" : "s",
-                         within[most]);
+            dti_text_add(text, "grouping %u (\"%s\"): %u group%s of at most %u replica%s, %s\n", g->slot,
+                         g->name[0] != '\0' ? g->name : "split", g->groups, g->groups == 1 ? "" : "s",
+                         largest, largest == 1 ? "" : "s", within[most]);
     }
 }
 
 /* -- in a run -- */
 
-/* Called when a replica asks for a group for the first time in a run. */
+/* Returns the number of the run that the replica is in, or was in when it asked for its group last. */
+static uint64_t run_number_of(const struct dti_replica *self)
+{
+    /* relaxed: only the replica itself writes it, or another thread between runs. */
+    return atomic_load_explicit(&dti_replica_state_of(self)->run, memory_order_relaxed);
+}
+
+/* Called when a replica uses a group for the first time in a run. */
 static void begin_run(struct dti_replica *member, const struct dti_replica *self)
 {
     member->run = self->run;
@@ -377,7 +388,7 @@ static void begin_run(struct dti_replica *member, const struct dti_replica *self
     member->tracer = self->tracer;
     member->wait_policy = self->wait_policy;
     member->load_epoch = self->load_epoch;
-    dti_number_run(dti_replica_state_of(member), dti_sync_run_number(self));
+    dti_number_run(dti_replica_state_of(member), run_number_of(self));
 }
 
 ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *grouping, ditto_group *out)
@@ -396,7 +407,7 @@ ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *g
     if (position == DTI_NO_GROUP)
         return DITTO_OK;
     struct dti_replica *member = &grouping->level[self->depth].member[position];
-    if (dti_sync_run_number(member) != dti_sync_run_number(self))
+    if (run_number_of(member) != run_number_of(self))
         begin_run(member, self);
     while (position >= grouping->start[k + 1])
         k++;
@@ -406,21 +417,42 @@ ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *g
                           .replicas = &grouping->replica[grouping->start[k]],
                           .grouping = grouping->number,
                           .slot = slot,
-                          .run = (uint32_t)dti_sync_run_number(self) };
+                          .run = (uint32_t)run_number_of(self) };
     return DITTO_OK;
+}
+
+struct dti_replica *dti_group_copy(struct dti_replica *self, const void *address, bool *of_team)
+{
+    const struct dti_groupings *all = self->sync->groupings;
+    *of_team = false;
+    for (uint32_t i = 0; i < all->slots; i++) {
+        const ditto_grouping *g = all->of_slot[i];
+        const struct dti_replica *member = g != NULL ? g->level[self->depth].member : NULL;
+        if (member == NULL || (uintptr_t)address < (uintptr_t)member ||
+            (uintptr_t)address >= (uintptr_t)(member + g->start[g->groups]))
+            continue;
+        *of_team = true;
+        if (g->position[self->id] != DTI_NO_GROUP && address == &member[g->position[self->id]])
+            return &g->level[self->depth].member[g->position[self->id]];
+    }
+    return NULL;
 }
 
 ditto_status dti_group_member(struct dti_replica *self, const ditto_group *group, const char *function,
                               struct dti_replica **out)
 {
     const struct dti_groupings *all = self->sync->groupings;
+    if (group->size == 0 && group->rank == DITTO_NO_REPLICA)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "%s: replica %u is in no group of this grouping, because it has no color", function,
+                        self->id);
     const ditto_grouping *g = group->slot < all->slots ? all->of_slot[group->slot] : NULL;
     if (g == NULL || g->number != group->grouping)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "%s: the group is of no grouping of this strategy: its grouping was destroyed, or is "
                         "another strategy's, or the group was never set by ditto_group_of",
                         function);
-    if (group->run != (uint32_t)dti_sync_run_number(self))
+    if (group->run != (uint32_t)run_number_of(self))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "%s: the group is of another run: ask for it in each run (ditto_group_of)", function);
     uint32_t position = g->position[self->id];
@@ -431,5 +463,8 @@ ditto_status dti_group_member(struct dti_replica *self, const ditto_group *group
                         "own group (ditto_group_of)",
                         function, self->id, group->index);
     *out = &g->level[self->depth].member[position];
+    /* The replica may use what another one has asked for. */
+    if (run_number_of(*out) != run_number_of(self))
+        begin_run(*out, self);
     return DITTO_OK;
 }

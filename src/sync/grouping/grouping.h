@@ -1,12 +1,12 @@
 /* src/sync/grouping/grouping.h - groupings of the replicas of a strategy (ditto/group.h).
  *
- * A group has its own state of collectives: mailboxes, tree, plans, started operations. Each member has a copy
- * of its struct dti_replica for it, which has the group's state, and counts the members as if they were a team.
- * So the code of collectives does not know about groups. It runs on the member's own thread, which is in one
- * collective at a time.
+ * A group has its own state of collectives: mailboxes, tree, plans, started operations. Each member has a
+ * copy of its struct dti_replica for it, which has the group's state, and counts the members as if they were
+ * a team. So the code of collectives does not know about groups. It runs on the member's own thread, which is
+ * in one collective at a time.
  *
- * Like a team, a group has one state for each level of runs inside runs. The state of a level is made when the
- * grouping is made (level 0), or when the first run of that level begins. */
+ * Like a team, a group has one state for each level of runs inside runs. The state of a level is made when
+ * the grouping is made (level 0), or when the first run of that level begins. */
 #ifndef DTI_GROUPING_H
 #define DTI_GROUPING_H
 
@@ -80,6 +80,10 @@ void dti_groupings_reset(const struct dti_groupings *all, uint32_t level);
 
 /* The same as ditto_group_of. */
 ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *grouping, ditto_group *out);
+
+/* Returns the copy of a replica of the team that is at an address, in some group at the level of the present
+ * run, or NULL if there is none. *of_team is true if there is a copy of another replica of the team. */
+struct dti_replica *dti_group_copy(struct dti_replica *self, const void *address, bool *of_team);
 
 /* Returns the member that stands for a replica of the team in a group of the present run. Fails with INVALID
  * if it is not a member, or if the group is not of this run and strategy. */

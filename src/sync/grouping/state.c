@@ -5,7 +5,7 @@
 #include "sync/algorithms/exchange.h"
 #include "sync/algorithms/helper_work.h"
 #include "sync/hosts/started.h"
-#include "sync/known_calls.h"
+#include "sync/algorithms/known_calls.h"
 #include "sync/pending/pending.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* src/sync/grouping/state.h - makes the state of the collectives of some replicas: those of a team, or those of a
- * group. */
+/* src/sync/grouping/state.h - makes the state of the collectives of some replicas: those of a team, or those
+ * of a group. */
 #ifndef DTI_STATE_H
 #define DTI_STATE_H
 

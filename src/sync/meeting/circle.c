@@ -3,6 +3,8 @@
 #include "base/waiting/stop.h"
 #include "replicas/team/team.h"
 #include "sync/meeting/failure.h"
+#include "sync/meeting/meeting.h"
+#include "sync/meeting/pending_ring.h"
 
 /* A wait that takes longer is published. It is long compared with what a replica computes between calls that
  * follow each other closely, and short for a user who waits for an error. */
@@ -76,30 +78,38 @@ static uint32_t find_circle(struct search *s)
 /* Writes for example 'in ditto_barrier #3 in group 1 of "rows"'. */
 static void describe_wait(const struct search *s, uint32_t place, struct dti_text *text)
 {
-    const struct dti_replica_state *state = &s->whole->state[place];
-    /* relaxed, both: the replica waits, so they do not change. */
-    bool is_inside = atomic_load_explicit(&state->finished, memory_order_relaxed) !=
-                     atomic_load_explicit(&state->number, memory_order_relaxed);
-    if (!is_inside)
-        dti_text_add(text, "for an operation that it has started, ");
-    dti_describe_place(s->whole, place, text);
-    dti_text_add(text, "%s", s->of[place].sync->group_text);
+    const struct found *f = &s->of[place];
+    uint32_t index = 0;
+    if (f->is_missing == dti_has_not_arrived) {
+        dti_describe_place(s->whole, place, text);
+    } else { /* for an operation, which is in the ring as long as the replica waits for it */
+        while (f->sync->replica[index].place != place)
+            index++;
+        const struct dti_call *call = &dti_pending_operation_of(f->sync, index, f->number)->call;
+        dti_text_add(text, "for the start of ");
+        dti_text_add_name(text, call->name, call->label);
+        dti_text_add(text, " #%llu", (unsigned long long)(f->number - f->sync->state[index].started_before));
+    }
+    dti_text_add(text, "%s", f->sync->group_text);
 }
 
-/* Writes "replica 0 waits in ditto_barrier #3 in group 1 of "rows" for replica 1, which waits in ...". */
+/* Writes "replicas 0, 1 wait for each other: replica 0 waits for replica 1 in ditto_barrier #3 in group ..." The
+ * ids are first, because the text has room for a few waits only. */
 static void describe_circle(const struct search *s, uint32_t last, struct dti_text *text)
 {
     uint32_t circle[DITTO_MAX_REPLICAS], length = 0;
     for (uint32_t place = last; place != s->self; place = s->of[place].before)
         circle[length++] = place;
-    dti_text_add(text, "replica %u waits ", s->whole->replica[s->self].id);
-    for (uint32_t place = s->self;; place = circle[--length]) {
+    dti_text_add(text, "replicas %u", s->whole->replica[s->self].id);
+    for (uint32_t k = length; k > 0; k--)
+        dti_text_add(text, ", %u", s->whole->replica[circle[k - 1]].id);
+    dti_text_add(text, " wait for each other in a circle");
+    for (uint32_t k = 0, place = s->self; k <= length; k++) {
+        uint32_t next = k < length ? circle[length - 1 - k] : s->self;
+        dti_text_add(text, "%s replica %u waits for replica %u ", k == 0 ? ":" : ",",
+                     s->whole->replica[place].id, s->whole->replica[next].id);
         describe_wait(s, place, text);
-        dti_text_add(text, " for replica %u",
-                     s->whole->replica[length != 0 ? circle[length - 1] : s->self].id);
-        if (length == 0)
-            break;
-        dti_text_add(text, ", which waits ");
+        place = next;
     }
 }
 
@@ -107,17 +117,14 @@ static void describe_circle(const struct search *s, uint32_t last, struct dti_te
 static void stop_if_in_circle(const struct dti_replica *self)
 {
     struct search search = { .whole = self->sync->whole, .self = self->place };
-    char circle[400] = "";
+    char circle[480] = "";
     struct dti_text text = { circle, sizeof circle, 0 };
     read_standstill(search.whole, search.self, &search.of[search.self]);
     uint32_t last = find_circle(&search);
     if (last == search.self || dti_stopped(self->stop))
         return;
     describe_circle(&search, last, &text);
-    DTI_FAIL(DITTO_ERR_DIVERGED,
-             "%s: all members of a group must make its calls, and in an order in which "
-             "no replica waits for itself",
-             circle);
+    DTI_FAIL(DITTO_ERR_DIVERGED, "%s", circle);
     dti_replica_stop(self);
 }
 
@@ -126,13 +133,20 @@ bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti
                            uint64_t number)
 {
     struct dti_standstill *mine = &dti_reported_state(self)->standstill;
+    /* As in dti_wait, the clock is not read before the replica has polled a few times. */
+    for (uint32_t check = 0; self->wait_policy.spin_ns != 0 && check < 64; check++) {
+        dti_pause();
+        if (condition(argument))
+            return true;
+    }
     uint64_t end_ns = dti_deadline_at(deadline), soon_ns = dti_lived_ns() + LONG_WAIT_NS;
     struct dti_deadline soon = { deadline->timeout_ms, soon_ns < end_ns ? soon_ns : end_ns };
     if (dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, &soon, condition, argument))
         return true;
     /* Nobody else writes it. */
     uint64_t version = atomic_load_explicit(&mine->version, memory_order_relaxed) + 1;
-    /* release, all three: a replica that reads one of them does not read the odd version before them again. */
+    /* release, all three: a replica that reads one of them does not read the odd version before them again.
+     * */
     atomic_store_explicit(&mine->sync, self->sync, memory_order_release);
     atomic_store_explicit(&mine->is_missing, is_missing, memory_order_release);
     atomic_store_explicit(&mine->number, number, memory_order_release);
@@ -141,7 +155,7 @@ bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti
     stop_if_in_circle(self);
     bool holds = dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, deadline, condition,
                           argument);
-    /* release: what this replica does next, such as an arrival, is not seen before it. */
+    /* release: the standstill is not read as that of this version any more. */
     atomic_store_explicit(&mine->version, version + 1, memory_order_release);
     return holds;
 }

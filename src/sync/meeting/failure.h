@@ -16,8 +16,9 @@
 void dti_describe_place(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
 /* The same as "replica 3 (in ditto_barrier #7)". */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
-/* Describes the replicas for which is_missing(sync, replica, number) returns true. Up to three are described one by one. If there are more, their numbers
- * are listed and the first three are described. Returns how many there are. */
+/* Describes the replicas for which is_missing(sync, replica, number) returns true. Up to three are described
+ * one by one. If there are more, their numbers are listed and the first three are described. Returns how many
+ * there are. */
 uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t number,
                               struct dti_text *text);
 

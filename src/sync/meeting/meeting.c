@@ -29,13 +29,13 @@ static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t 
     return atomic_load_explicit(&dti_mailbox_of(sync, replica, seq, round)->word, memory_order_acquire);
 }
 
-static bool has_not_arrived(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
+bool dti_has_not_arrived(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
 {
-    return word_of(sync, replica, (uint32_t)seq, 0) >> 32 != seq;
+    return dti_number_is_before(word_of(sync, replica, (uint32_t)seq, 0) >> 32, seq);
 }
 static bool will_not_arrive(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
 {
-    return has_not_arrived(sync, replica, seq) && dti_replica_returned(&sync->replica[replica]);
+    return dti_has_not_arrived(sync, replica, seq) && dti_replica_returned(&sync->replica[replica]);
 }
 
 /* -- the errors of a meeting -- */
@@ -62,7 +62,7 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const stru
     char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->index, seq);
-    if (dti_describe_missing(sync, has_not_arrived, seq, &text) == 0)
+    if (dti_describe_missing(sync, dti_has_not_arrived, seq, &text) == 0)
         dti_text_add(&text, "a replica that has arrived since");
     return dti_fail_late(self, deadline, mine, missing);
 }
@@ -176,7 +176,7 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
             uint32_t peer = dti_round_representative(view, block);
             struct round_wait w = { self, peer, seq, round, word };
             if (!dti_await(self, dti_replica_peer(self, peer)->place, deadline, round_ready, &w,
-                           has_not_arrived, seq))
+                           dti_has_not_arrived, seq))
                 return fail_late(self, seq, deadline);
             /* The word is read again, because the peer may have come, finished the meeting and returned
              * between two checks. */
@@ -266,7 +266,7 @@ static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_a
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == self->num_replicas - 1)
         return release_by_counter(self, arrival, number);
     if (!dti_await(self, DTI_AWAITS_MEETING(sync->whole->num_replicas), deadline, counter_ready, &w,
-                   has_not_arrived, seq))
+                   dti_has_not_arrived, seq))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
         return DITTO_OK;

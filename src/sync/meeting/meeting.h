@@ -73,11 +73,14 @@ struct dti_arrival {
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
                       struct dti_deadline *deadline, uint32_t *seq);
 
+/* A dti_is_missing for meetings. Any thread. */
+bool dti_has_not_arrived(const struct dti_sync *sync, uint32_t replica, uint64_t seq);
+
 /* Called on the replica's own thread after a meeting. Returns DIVERGED unless all calls are equal, member by
  * member. Returns INVALID if another replica gives the same destination as this replica, in an all-reduce, a
- * broadcast, a scatter, an all-to-all or a scan. Both stop the run. A meeting in rounds compares only digests, which
- * collide once in 2^32 calls. That is too often for a replica that is about to touch the buffers of
- * others. */
+ * broadcast, a scatter, an all-to-all or a scan. Both stop the run. A meeting in rounds compares only
+ * digests, which collide once in 2^32 calls. That is too often for a replica that is about to touch the
+ * buffers of others. */
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq);
 
 #endif

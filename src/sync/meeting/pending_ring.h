@@ -72,10 +72,9 @@ static inline unsigned char *dti_pending_payload(const struct dti_sync *sync, ui
 /* -- The replica's own thread -- */
 
 /* Works on the operations that are ready, of the team and of all groups, and consumes those that are
- * complete, without waiting. It is called
- * in all waits of this module in which the replica has no access to other replicas' buffers (access.h). Over
- * several hosts the first replica may wait for other hosts in it (hosts/started.h).
- * pending/pending.c has the function. */
+ * complete, without waiting. It is called in all waits of this module in which the replica has no access to
+ * other replicas' buffers (access.h). Over several hosts the first replica may wait for other hosts in it
+ * (hosts/started.h). pending/pending.c has the function. */
 void dti_pending_advance(struct dti_replica *self);
 static inline void dti_pending_help(struct dti_replica *self)
 {

@@ -124,8 +124,14 @@ struct dti_checked_exchanges {
     uint32_t next; /* to be replaced */
 };
 
+/* Compares the lower halves of two numbers of meetings, or of operations, that are less than 2^31 apart. */
+static inline bool dti_number_is_before(uint64_t a, uint64_t b)
+{
+    return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
+}
+
 /* Returns true if the wait with this number, of a meeting or of a started operation, lasts until `replica`
- * comes, which has not happened. */
+ * comes, which has not happened. Once it has returned false, it never returns true again. */
 typedef bool dti_is_missing(const struct dti_sync *sync, uint32_t replica, uint64_t number);
 
 /* What a replica waits for, while it waits for other replicas of `sync`. Peers read it (circle.h). */

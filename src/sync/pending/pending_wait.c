@@ -91,7 +91,9 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
 
 bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
-    return !dti_has_started(sync, replica, number);
+    const struct dti_pending_operation *operation = dti_pending_operation_of(sync, replica, number);
+    uint64_t word = atomic_load_explicit(&operation->word, memory_order_acquire); /* P1 */
+    return dti_number_is_before(word >> 32, number);
 }
 
 static ditto_status fail_late(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
@@ -141,7 +143,9 @@ static bool driver_ends_wait(struct dti_replica *self, uint64_t number, const st
     return true;
 }
 
-/* Waits until the operation is consumed. If deadline is NULL, it does not wait, and returns DITTO_PENDING. */
+/* Waits until the operation is consumed. If deadline is NULL, it does not wait, and returns DITTO_PENDING.
+ * Otherwise all operations before it must be consumed, because the wait is only for replicas that have not
+ * started this one (dti_await). */
 static ditto_status consume(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_replica_state *me = dti_replica_state_of(self);
@@ -185,7 +189,10 @@ ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct 
     struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, deadline != NULL ? "ditto_wait" : "ditto_test",
                     dti_pending_operation_of(self->sync, self->index, number)->call.label);
-    ditto_status status = consume(self, number, deadline);
+    const struct dti_replica_state *me = dti_replica_state_of(self);
+    ditto_status status = DITTO_OK;
+    while (status == DITTO_OK && me->consumed < number)
+        status = consume(self, deadline != NULL ? me->consumed + 1 : number, deadline);
     if (status == DITTO_OK) {
         ring->open[number % DITTO_MAX_PENDING] = 0;
         ring->num_open--;

@@ -50,7 +50,7 @@ static void rows_and_columns_of_a_mesh(void **state)
     }
     char text[8192];
     assert_int_equal(ditto_strategy_describe(strategy, text, sizeof text, NULL), DITTO_OK);
-    assert_non_null(strstr(text, "grouping \"y\": 4 groups of at most 3 replicas, "));
+    assert_non_null(strstr(text, "(\"y\"): 4 groups of at most 3 replicas, "));
     assert_int_equal(ditto_grouping_destroy(axis[1]), DITTO_OK);
     assert_int_equal(ditto_strategy_describe(strategy, text, sizeof text, NULL), DITTO_OK);
     assert_null(strstr(text, "\"y\""));
@@ -460,7 +460,7 @@ enum {
 static const char *const words[FAULTS] = {
     [CIRCLE_OF_FOUR] = "\"rows\"",
     [ROW_AND_TEAM] = "in group 0 of \"rows\"",
-    [STARTED_AND_TEAM] = "waits for an operation that it has started, last in ditto_all_reduce_start #2",
+    [STARTED_AND_TEAM] = "for the start of ditto_all_reduce_start #1 in group 0 of \"rows\"",
     [RETURNED] = "returned from its function",
     [OTHER_CALL] = "in group 0 of \"rows\"",
     [OTHER_ROOT] = "root 1",
@@ -515,7 +515,7 @@ static void try_faults(uint32_t height, uint32_t width, const ditto_strategy_opt
         if (g.fault == CIRCLE_OF_FOUR && height == 2 && width == 2)
             for (int i = 0; i < 4; i++) { /* every link */
                 char link[40];
-                snprintf(link, sizeof link, "for replica %d", i);
+                snprintf(link, sizeof link, "waits for replica %d in", i);
                 assert_non_null(strstr(message, link));
             }
         print_message("  %s\n", message);

@@ -1,4 +1,4 @@
-/* src/sync/grouping/api_group.c - the public functions of include/ditto/group.h. */
+/* src/sync/api_group.c - the public functions of include/ditto/group.h. */
 #include "replicas/team/stopping.h"
 #include "replicas/team/team.h"
 #include "replicas/team/turn.h"
@@ -8,14 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Begins a call that changes the groupings of a strategy. */
-static ditto_status begin(struct dti_team *team, const char *what, struct dti_frame *frame)
+static ditto_status check_kind(const struct dti_team *team, const char *what)
 {
     if (dti_team_options(team)->plain || dti_team_options(team)->idle)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s: %s", what,
                         dti_team_options(team)->plain
                             ? "the default strategy has one replica: create a strategy"
                             : "a strategy of kind DITTO_PARAMETER_SERVER executes no runs");
+    return DITTO_OK;
+}
+
+/* Begins a call that makes groupings of a strategy. */
+static ditto_status begin(struct dti_team *team, const char *what, struct dti_frame *frame)
+{
     DTI_TRY(dti_cross_enter(team, frame, DTI_CALLER_PINNED));
     if (dti_team_pauses(team) == 0)
         return DITTO_OK;
@@ -44,6 +49,7 @@ ditto_status ditto_strategy_split(ditto_strategy *strategy, const uint32_t *colo
     DTI_TRY(dti_not_null(colors, "colors"));
     DTI_TRY(dti_not_null(out, "out"));
     struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(check_kind(team, "ditto_strategy_split"));
     if (count != dti_team_all_replicas(team))
         return DTI_FAIL(DITTO_ERR_INVALID, "count = %u, but the strategy has %u replicas: give each a color",
                         count, dti_team_all_replicas(team));
@@ -60,8 +66,8 @@ static ditto_status check_axes(const struct dti_team *team, const ditto_mesh_axi
         return DTI_FAIL(DITTO_ERR_INVALID, "num_axes = 0: a mesh has an axis");
     for (uint32_t a = 0; a < num_axes; a++) {
         DTI_TRY_OF(dti_not_null(axes[a].name, "name"), "axis %u of %u", a, num_axes);
-        if (strlen(axes[a].name) > DITTO_MAX_LABEL_BYTES)
-            return DTI_FAIL(DITTO_ERR_RANGE, "axis %u: its name has %zu bytes, the most is %d", a,
+        if (axes[a].name[0] == '\0' || strlen(axes[a].name) > DITTO_MAX_LABEL_BYTES)
+            return DTI_FAIL(DITTO_ERR_RANGE, "axis %u: its name has %zu bytes, give it 1 to %d", a,
                             strlen(axes[a].name), DITTO_MAX_LABEL_BYTES);
         if (axes[a].extent == 0)
             return DTI_FAIL(DITTO_ERR_RANGE, "axis %u (\"%s\") has the extent 0: the least is 1", a,
@@ -107,13 +113,18 @@ ditto_status ditto_strategy_mesh(ditto_strategy *strategy, const ditto_mesh_axis
     DTI_TRY(dti_not_null(axes, "axes"));
     DTI_TRY(dti_not_null(out, "out"));
     struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(check_kind(team, "ditto_strategy_mesh"));
     DTI_TRY(check_axes(team, axes, num_axes));
     DTI_TRY(begin(team, "ditto_strategy_mesh", &frame));
     uint32_t n = dti_team_all_replicas(team), *places = calloc(2 * (size_t)n, sizeof *places);
-    ditto_status status = places != NULL
-                              ? make_axes(team, axes, num_axes, places, places + n, out)
+    ditto_grouping **made = calloc(num_axes, sizeof(ditto_grouping *));
+    ditto_status status = places != NULL && made != NULL
+                              ? make_axes(team, axes, num_axes, places, places + n, made)
                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a mesh of %u replicas", n);
+    if (status == DITTO_OK)
+        memcpy((void *)out, (void *)made, num_axes * sizeof(ditto_grouping *));
     free(places);
+    free((void *)made);
     dti_cross_leave(team, &frame);
     return status;
 }

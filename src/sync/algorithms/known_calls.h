@@ -1,4 +1,4 @@
-/* src/sync/known_calls.h - collectives whose arguments equal those of an earlier call.
+/* src/sync/algorithms/known_calls.h - collectives whose arguments equal those of an earlier call.
  *
  * A program makes a few collectives again and again, with the same buffers. With one replica, the checks of
  * their arguments and the choice of an algorithm took half of the time of an all-reduce of 8 bytes. Each
