@@ -449,8 +449,11 @@ ditto_status dti_group_member(struct dti_replica *self, const ditto_group *group
     const ditto_grouping *g = group->slot < all->slots ? all->of_slot[group->slot] : NULL;
     if (g == NULL || g->number != group->grouping)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "%s: the group is of no grouping of this strategy: its grouping was destroyed, or is "
-                        "another strategy's, or the group was never set by ditto_group_of",
+                        group->size == 0
+                            ? "%s: the group has no members: the replica is in no group of its grouping "
+                              "(DITTO_NO_COLOR), or ditto_group_of has not set the group"
+                            : "%s: the group is of no grouping of this strategy: its grouping was destroyed, "
+                              "or is another strategy's, or the group was never set by ditto_group_of",
                         function);
     if (group->run != (uint32_t)run_number_of(self))
         return DTI_FAIL(DITTO_ERR_INVALID,
