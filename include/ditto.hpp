@@ -43,6 +43,7 @@
 #include <ditto.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <complex>
 #include <cstddef>
@@ -713,6 +714,8 @@ template <class Object, ditto_status (*Destroy)(Object *)> class handle
 };
 
 using cluster = handle<ditto_cluster, ditto_cluster_destroy>;
+// Groups of replicas. It must end before its strategy.
+using grouping = handle<ditto_grouping, ditto_grouping_destroy>;
 using queue = handle<ditto_queue, ditto_queue_destroy>;
 using value = handle<ditto_value, ditto_value_destroy>;
 
@@ -849,7 +852,8 @@ class arena final : public std::pmr::memory_resource
 //
 // Collectives take ranges: vectors, arrays, spans, and elements(first, last). A range that is read and one
 // that is written have the same elements and, unless stated, the same size; otherwise DITTO_ERR_INVALID,
-// before anything is sent. With one range they work in place.
+// before anything is sent. With one range they work in place. With options->group they are of this group
+// alone: roots, parts and partners are then ranks in it, and its size stands for size().
 class replica
 {
   public:
@@ -874,6 +878,13 @@ class replica
     ditto::arena arena() const noexcept
     {
         return ditto::arena(self_);
+    }
+    // The group of this replica, for the options of collectives of this run. Its size is 0 if there is none.
+    outcome<ditto_group> group(const grouping &all) const
+    {
+        ditto_group own = ditto_group();
+        ditto_status status = ditto_group_of(self_, all.get(), &own);
+        return detail::give(status, own);
     }
 
     outcome<void> barrier(const ditto_reduce_options *options = nullptr) const
@@ -1017,26 +1028,31 @@ class replica
     outcome<void> reduce_scatter(const S &src, D &&dst, ditto_op op = DITTO_SUM,
                                  const ditto_reduce_options *options = nullptr) const
     {
-        return moved("ditto_reduce_scatter", src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype) {
-            return ditto_reduce_scatter(self_, s.data(), d.data(), d.size(), nullptr, dtype, op, options);
-        });
+        return moved("ditto_reduce_scatter", src, dst, 1, participants(options),
+                     [&](auto s, auto d, ditto_dtype dtype) {
+                         return ditto_reduce_scatter(self_, s.data(), d.data(), d.size(), nullptr, dtype, op,
+                                                     options);
+                     });
     }
     // dst has size() times as many elements as src.
     template <class S, class D, class = detail::element_of<D>>
     outcome<void> all_gather(const S &src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
-        return moved("ditto_all_gather", src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype) {
-            return ditto_all_gather(self_, s.data(), d.data(), s.size(), nullptr, dtype, options);
-        });
+        return moved(
+            "ditto_all_gather", src, dst, participants(options), 1, [&](auto s, auto d, ditto_dtype dtype) {
+                return ditto_all_gather(self_, s.data(), d.data(), s.size(), nullptr, dtype, options);
+            });
     }
     // src and dst have size() parts of equal size. Part k of src goes to replica k. They may be one range.
     template <class S, class D>
     outcome<void> all_to_all(const S &src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
-        if (std::size(src) % size() != 0)
-            return detail::fail<void>("ditto_all_to_all", parts, std::size(src), size());
+        std::uint32_t n = participants(options);
+        if (n != 0 && std::size(src) % n != 0)
+            return detail::fail<void>("ditto_all_to_all", parts, std::size(src), n);
         return moved("ditto_all_to_all", src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype) {
-            return ditto_all_to_all(self_, s.data(), d.data(), s.size() / size(), nullptr, dtype, options);
+            return ditto_all_to_all(self_, s.data(), d.data(), s.size() / std::max(n, 1u), nullptr, dtype,
+                                    options);
         });
     }
     // The same with parts of different sizes, one after the other.
@@ -1045,7 +1061,8 @@ class replica
                              span<const std::size_t> dst_counts,
                              const ditto_reduce_options *options = nullptr) const
     {
-        if (!add_up(src_counts, std::size(src)) || !add_up(dst_counts, std::size(dst)))
+        std::uint32_t n = participants(options);
+        if (n != 0 && (!add_up(src_counts, n, std::size(src)) || !add_up(dst_counts, n, std::size(dst))))
             return detail::fail<void>("ditto_all_to_all", counted, std::size(src), std::size(dst));
         ditto_all_to_all_parts given = ditto_all_to_all_parts();
         given.src_counts = src_counts.data();
@@ -1061,7 +1078,7 @@ class replica
                                  span<const std::size_t> counts = {},
                                  const ditto_reduce_options *options = nullptr) const
     {
-        if (!parts_fit(counts, std::size(src), root, std::size(dst)))
+        if (!parts_fit(counts, std::size(src), root, std::size(dst), options))
             return detail::fail<void>("ditto_gather_to_root", counted, std::size(src), std::size(dst));
         return moved("ditto_gather_to_root", src, dst, 0, 0, [&](auto s, auto d, ditto_dtype dtype) {
             return ditto_gather_to_root(self_, s.data(), d.data(), s.size(),
@@ -1075,7 +1092,7 @@ class replica
                                     span<const std::size_t> counts = {},
                                     const ditto_reduce_options *options = nullptr) const
     {
-        if (!parts_fit(counts, std::size(dst), root, std::size(src)))
+        if (!parts_fit(counts, std::size(dst), root, std::size(src), options))
             return detail::fail<void>("ditto_scatter_from_root", counted, std::size(src), std::size(dst));
         return moved("ditto_scatter_from_root", src, dst, 0, 0, [&](auto s, auto d, ditto_dtype dtype) {
             return ditto_scatter_from_root(self_, s.data(), d.data(), d.size(),
@@ -1124,7 +1141,7 @@ class replica
     outcome<std::vector<T>> all_gather(T element, const ditto_reduce_options *options = nullptr) const
     {
         static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no elements: gather std::uint8_t");
-        std::vector<T> all(size());
+        std::vector<T> all(participants(options));
         ditto_status status = ditto_all_gather(self_, &element, all.data(), 1, nullptr, dtype_of<T>(),
                                                options);
         return detail::give(status, std::move(all));
@@ -1147,7 +1164,7 @@ class replica
                                           const ditto_reduce_options *options = nullptr) const
     {
         static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
-        return started("ditto_reduce_scatter_start", src, dst, 1, size(),
+        return started("ditto_reduce_scatter_start", src, dst, 1, participants(options),
                        [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
                            return ditto_reduce_scatter_start(self_, s.data(), d.data(), d.size(), dtype, op,
                                                              options, out);
@@ -1157,7 +1174,7 @@ class replica
     outcome<pending> all_gather_start(S &&src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
         static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
-        return started("ditto_all_gather_start", src, dst, size(), 1,
+        return started("ditto_all_gather_start", src, dst, participants(options), 1,
                        [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
                            return ditto_all_gather_start(self_, s.data(), d.data(), s.size(), dtype, options,
                                                          out);
@@ -1168,12 +1185,13 @@ class replica
     outcome<pending> all_to_all_start(S &&src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
         static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
-        if (std::size(src) % size() != 0)
-            return detail::fail<pending>("ditto_all_to_all_start", parts, std::size(src), size());
+        std::uint32_t n = participants(options);
+        if (n != 0 && std::size(src) % n != 0)
+            return detail::fail<pending>("ditto_all_to_all_start", parts, std::size(src), n);
         return started("ditto_all_to_all_start", src, dst, 1, 1,
                        [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
-                           return ditto_all_to_all_start(self_, s.data(), d.data(), s.size() / size(), dtype,
-                                                         options, out);
+                           return ditto_all_to_all_start(self_, s.data(), d.data(),
+                                                         s.size() / std::max(n, 1u), dtype, options, out);
                        });
     }
 
@@ -1355,28 +1373,40 @@ class replica
         static_assert(
             std::is_same_v<std::remove_const_t<from>, detail::element_of<D>>,
             "both ranges of a collective have the same elements, and the second one can be written");
-        return std::size(src) * more == std::size(dst) * less;
+        return more == 0 || less == 0 || std::size(src) * more == std::size(dst) * less;
     }
-    static constexpr const char *sizes = "the sizes of the two ranges must be equal, or in a reduce-scatter "
-                                         "and an all-gather one of them size() times the other one";
-    static constexpr const char *parts = "a range does not consist of equal parts, one for each replica";
+    // The number of replicas that make a call. It is 0 for a replica that is not in the group that it gives:
+    // then no sizes are compared, because the C function refuses the call.
+    std::uint32_t participants(const ditto_reduce_options *options) const noexcept
+    {
+        return options != nullptr && options->group != nullptr ? options->group->size : size();
+    }
+    static constexpr const char *sizes =
+        "the sizes of the two ranges must be equal, or in a reduce-scatter and an all-gather one of them as "
+        "many times the other one as there are replicas in the call";
+    static constexpr const char
+        *parts = "a range does not consist of equal parts, one for each replica in the call";
     static constexpr const char
         *counted = "the sizes of the two ranges, or the counts, do not belong together";
-    bool add_up(span<const std::size_t> counts, std::size_t whole) const
+    static bool add_up(span<const std::size_t> counts, std::uint32_t n, std::size_t whole)
     {
         std::size_t sum = 0;
         for (std::size_t count : counts)
             sum += count;
-        return counts.size() == size() && sum == whole;
+        return counts.size() == n && sum == whole;
     }
     // For a collective with a root, which has the parts of all replicas in a range of `whole` elements.
-    bool parts_fit(span<const std::size_t> counts, std::size_t own, std::uint32_t root,
-                   std::size_t whole) const
+    bool parts_fit(span<const std::size_t> counts, std::size_t own, std::uint32_t root, std::size_t whole,
+                   const ditto_reduce_options *options) const
     {
-        bool is_root = id() == root;
+        bool in_group = options != nullptr && options->group != nullptr;
+        std::uint32_t n = participants(options), rank = in_group ? options->group->rank : id();
+        bool is_root = rank == root;
+        if (n == 0)
+            return true;
         if (counts.size() == 0)
-            return !is_root || own * size() == whole;
-        return counts.size() == size() && counts.data()[id()] == own && (!is_root || add_up(counts, whole));
+            return !is_root || own * n == whole;
+        return counts.size() == n && counts[rank] == own && (!is_root || add_up(counts, n, whole));
     }
     template <class S, class D, class C>
     outcome<void> moved(const char *function, const S &src, D &dst, std::size_t more, std::size_t less,
@@ -1507,6 +1537,28 @@ class strategy_view
     template <class F>
     outcome<iterator> iterate_from_function(F &&function, const ditto_input_options *options = nullptr) const;
 
+    // One group for each color, with ranks in the order of the keys, or of the ids if there are none.
+    outcome<grouping> split(span<const std::uint32_t> colors, span<const std::uint32_t> keys = {}) const
+    {
+        if (keys.size() != 0 && keys.size() != colors.size())
+            return detail::fail<grouping>("ditto_strategy_split", "the keys are not as many as the colors",
+                                          keys.size(), colors.size());
+        return make<grouping>(ditto_strategy_split, strategy_, colors.data(),
+                              keys.size() != 0 ? keys.data() : nullptr,
+                              static_cast<std::uint32_t>(colors.size()));
+    }
+    // A grouping for each axis of a mesh of replicas, whose last axis runs fastest.
+    //     auto axes = strategy.mesh({ { "data", 2 }, { "tensor", 4 } });
+    template <std::size_t N> outcome<std::array<grouping, N>> mesh(const ditto_mesh_axis (&axes)[N]) const
+    {
+        ditto_grouping *made[N] = {};
+        std::array<grouping, N> of_axes;
+        ditto_status status = ditto_strategy_mesh(strategy_, axes, N, made);
+        for (std::size_t i = 0; i < N && status >= 0; i++)
+            of_axes[i] = grouping(made[i]);
+        return detail::give(status, std::move(of_axes));
+    }
+
     // Ends the present run, from another thread.
     outcome<void> interrupt() const
     {
@@ -1606,6 +1658,14 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
     outcome<iterator> iterate(const dataset &rows, const ditto_input_options *options = nullptr) const;
     template <class F>
     outcome<iterator> iterate_from_function(F &&function, const ditto_input_options *options = nullptr) const;
+    outcome<grouping> split(span<const std::uint32_t> colors, span<const std::uint32_t> keys = {}) const
+    {
+        return view().split(colors, keys);
+    }
+    template <std::size_t N> outcome<std::array<grouping, N>> mesh(const ditto_mesh_axis (&axes)[N]) const
+    {
+        return view().mesh(axes);
+    }
     outcome<void> interrupt() const
     {
         return view().interrupt();

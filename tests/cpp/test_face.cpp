@@ -35,86 +35,106 @@ static_assert(!std::is_copy_constructible_v<ditto::variable<float>>);
 
 // -- collectives --
 
+// What a replica computes with: as one of all n, or with its rank as a member of a group.
+struct seat {
+    ditto::replica self;
+    std::uint32_t n, id;
+    const ditto_reduce_options *options;
+};
+
 // Replica i gives k + 1 elements to replica k.
-static void move_parts(ditto::replica self)
+static void move_parts(const seat &s)
 {
-    std::uint32_t n = self.size(), id = self.id();
+    auto [self, n, id, o] = s;
     std::vector<std::uint32_t> src(2 * n), dst(2 * n);
     for (std::uint32_t k = 0; k < 2 * n; k++)
         src[k] = 1000 * id + k;
-    self.all_to_all(src, dst);
+    self.all_to_all(src, dst, o);
     CHECK(dst[0] == 2 * id && dst[2 * n - 1] == 1000 * (n - 1) + 2 * id + 1);
-    self.all_to_all(dst, dst); // in place, and back again
+    self.all_to_all(dst, dst, o); // in place, and back again
     CHECK(dst == src);
     std::vector<std::size_t> gives(n), takes(n, id + 1), counts(n);
     for (std::uint32_t k = 0; k < n; k++)
         counts[k] = gives[k] = k + 1;
     std::vector<std::uint32_t> more(n * (n + 1) / 2, id), received(n * (id + 1));
-    self.all_to_all(more, gives, received, takes);
+    self.all_to_all(more, gives, received, takes, o);
     CHECK(received[0] == 0 && received.back() == n - 1);
     std::vector<std::uint32_t> own(id + 1, id), all(id == n - 1 ? more.size() : 0);
-    self.gather_to_root(own, all, n - 1, counts);
+    self.gather_to_root(own, all, n - 1, counts, o);
     CHECK(id != n - 1 || (all[0] == 0 && all[1 % all.size()] == 1 % n && all.back() == n - 1));
     own.assign(id + 1, 99);
-    self.scatter_from_root(all, own, n - 1, counts);
+    self.scatter_from_root(all, own, n - 1, counts, o);
     CHECK(own[0] == id && own.back() == id);
     std::vector<std::uint32_t> two(2, id), each(id == 0 ? 2 * n : 0);
-    self.gather_to_root(two, each, 0);
+    self.gather_to_root(two, each, 0, {}, o);
     CHECK(id != 0 || each.back() == n - 1);
-    self.scatter_from_root(each, two, 0);
+    self.scatter_from_root(each, two, 0, {}, o);
     CHECK(two[1] == id);
 }
 
-static void collectives(ditto::replica self)
+static void take_seat(const seat &s)
 {
-    std::uint32_t n = self.size(), id = self.id();
+    auto [self, n, id, o] = s;
     double sum = n * (n + 1) / 2.0;
-    CHECK(self.all_reduce(id + 1.0) == sum);
-    CHECK(self.all_reduce(id, DITTO_MAX) == n - 1);
-    CHECK(self.broadcast(id + 7, n - 1) == n + 6);
+    CHECK(self.all_reduce(id + 1.0, DITTO_SUM, o) == sum);
+    CHECK(self.all_reduce(id, DITTO_MAX, o) == n - 1);
+    CHECK(self.broadcast(id + 7, n - 1, o) == n + 6);
     std::vector<double> in(100, id + 1.0), out(100);
-    self.all_reduce(in, out);
+    self.all_reduce(in, out, DITTO_SUM, o);
     CHECK(out[0] == sum && out[99] == sum);
-    self.all_reduce(in, DITTO_MEAN);
+    self.all_reduce(in, DITTO_MEAN, o);
     CHECK(in[50] == sum / n);
     float array[3] = { 1, 2, 3 };
-    self.all_reduce(array);
+    self.all_reduce(array, DITTO_SUM, o);
     CHECK(array[2] == 3.0f * static_cast<float>(n));
     std::array<int, 4> small{ 1, 2, 3, static_cast<int>(id) };
-    self.broadcast(small, 0);
+    self.broadcast(small, 0, o);
     CHECK(small[3] == 0);
     std::vector<long> tail{ 1, 2, 3, 4 };
-    self.all_reduce(ditto::elements(tail.begin() + 2, tail.end()));
+    self.all_reduce(ditto::elements(tail.begin() + 2, tail.end()), DITTO_SUM, o);
     CHECK(tail[1] == 2 && tail[3] == 4L * n);
     std::vector<int> scattered(2 * n, 1), own(2);
-    self.reduce_scatter(scattered, own);
+    self.reduce_scatter(scattered, own, DITTO_SUM, o);
     CHECK(own[0] == static_cast<int>(n) && own[1] == static_cast<int>(n));
     std::vector<std::uint32_t> mine{ id, id }, all(2 * n);
-    self.all_gather(mine, all);
+    self.all_gather(mine, all, o);
     CHECK(all[0] == 0 && all[2 * n - 1] == n - 1);
-    CHECK(self.all_gather(id).at(n - 1) == n - 1);
-    move_parts(self);
-    CHECK(self.block_dot(std::vector<double>(5, 2.0), std::vector<double>(5, 3.0)) == 30.0 * n);
-    CHECK(self.scan(id + 1) == (id + 1) * (id + 2) / 2);
-    CHECK(self.scan_exclusive(id + 1, 7) == (id == 0 ? 7 : id * (id + 1) / 2));
+    CHECK(self.all_gather(id, o).at(n - 1) == n - 1);
+    move_parts(s);
+    CHECK(self.block_dot(std::vector<double>(5, 2.0), std::vector<double>(5, 3.0), o) == 30.0 * n);
+    CHECK(self.scan(id + 1, DITTO_SUM, o) == (id + 1) * (id + 2) / 2);
+    CHECK(self.scan_exclusive(id + 1, 7, DITTO_SUM, o) == (id == 0 ? 7 : id * (id + 1) / 2));
     std::vector<double> ones(3, 1.0), places(3, -1.0);
-    self.scan_exclusive(ones, places);
+    self.scan_exclusive(ones, places, DITTO_SUM, o);
     CHECK(places[2] == (id == 0 ? -1.0 : id));
-    self.scan(ones, places, DITTO_MAX);
+    self.scan(ones, places, DITTO_MAX, o);
     CHECK(places[0] == 1.0);
-    self.scan(ones);
+    self.scan(ones, DITTO_SUM, o);
     CHECK(ones[2] == id + 1.0);
     ditto_reduce_options labelled = DITTO_REDUCE_OPTIONS_INIT;
+    labelled.group = o != nullptr ? o->group : nullptr;
     labelled.label = "last";
     CHECK(self.all_gather(id, &labelled).at(n - 1) == n - 1);
     CHECK(self.block_dot(mine, mine, &labelled) == (n - 1) * n * (2 * n - 1) / 3);
     std::vector<double> at_root(5, 1.0);
-    self.reduce(at_root, n - 1);
+    self.reduce(at_root, n - 1, DITTO_SUM, o);
     CHECK(id != n - 1 || at_root[4] == n);
     std::vector<std::complex<double>> complex(3, { 1, id + 0.0 });
-    self.all_reduce(complex);
+    self.all_reduce(complex, DITTO_SUM, o);
     CHECK(complex[0].real() == n && complex[0].imag() == sum - n);
-    self.barrier();
+    std::vector<double> half(1000 / n * n, 2.0), part(1000 / n);
+    self.reduce_scatter_start(half, part, DITTO_SUM, o).wait();
+    std::vector<double> gathered(part.size() * n);
+    self.all_gather_start(part, gathered, o).wait();
+    CHECK(gathered.back() == 2.0 * n);
+    self.all_to_all_start(half, half, o).wait(); // in place
+    CHECK(half.back() == 2.0);
+    self.barrier(o);
+}
+
+static void collectives(ditto::replica self)
+{
+    take_seat({ self, self.size(), self.id(), nullptr });
 }
 
 // The order of the function is that of the replicas.
@@ -376,22 +396,14 @@ static void play_loops()
 
 static void started(ditto::replica self)
 {
-    std::vector<double> in(1000, 1.0), out(1000), half(1000 / self.size() * self.size(), 2.0),
-        own(1000 / self.size());
+    std::vector<double> in(1000, 1.0), out(1000);
     ditto::pending a = self.all_reduce_start(in, out);
     std::vector<double> nothing;
     ditto::pending barrier = self.all_reduce_start(nothing, nothing);
     barrier.wait();
-    ditto::pending b = self.reduce_scatter_start(half, own);
     while (!a.test())
         ;
-    b.wait();
-    CHECK(out[999] == self.size() && own[0] == 2.0 * self.size());
-    std::vector<double> gathered(own.size() * self.size());
-    self.all_gather_start(own, gathered).wait();
-    CHECK(gathered.back() == 2.0 * self.size());
-    self.all_to_all_start(half, half).wait(); // in place
-    CHECK(half.back() == 2.0);
+    CHECK(out[999] == self.size());
 }
 
 static void borders(ditto::replica self)
@@ -625,6 +637,92 @@ static void errors(std::uint32_t n)
     strategy.run(collectives);
 }
 
+// -- groups --
+
+// All collectives in the group of a replica along each axis.
+static void groups_of_a_mesh()
+{
+    ditto::strategy strategy(6);
+    auto axes = strategy.mesh({ { "data", 2 }, { "tensor", 3 } });
+    CHECK(strategy.describe().find("grouping \"tensor\": 2 groups of at most 3") != std::string::npos);
+    strategy.run([&](ditto::replica self) {
+        for (auto &axis : axes) {
+            ditto_group group = self.group(axis);
+            bool is_tensor = &axis == &axes[1];
+            CHECK(group.size == (is_tensor ? 3 : 2));
+            CHECK(group.rank == (is_tensor ? self.id() % 3 : self.id() / 3));
+            CHECK(group.replicas[group.rank] == self.id());
+            ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+            options.group = &group;
+            take_seat({ self, group.size, group.rank, &options });
+        }
+    });
+    CHECK(has(thrown<ditto::error>([&] {
+                  strategy.mesh({ { "data", 2 }, { "tensor", 4 } });
+              }),
+              "multiply to 8, but the strategy has 6 replicas"));
+    axes[0].destroy();
+    CHECK(strategy.describe().find("\"data\"") == std::string::npos);
+    CHECK(has(
+        thrown<ditto::error>([&] { strategy.run([&](ditto::replica self) { (void)self.group(axes[0]); }); }),
+        "grouping is NULL"));
+}
+
+// Calls of a replica that is in no group, which the C functions refuse whatever the sizes are.
+static void replicas_without_a_group()
+{
+    ditto::strategy strategy(3);
+    const std::vector<std::uint32_t> colors{ 5, DITTO_NO_COLOR, 5 }, keys{ 1, 0, 0 };
+    ditto::grouping pair = strategy.split(colors, keys), others = strategy.split(colors);
+    others = std::move(pair);
+    CHECK(!pair && others);
+    using call = void (*)(ditto::replica, std::vector<int> &, const ditto_reduce_options *);
+    static const call calls[] = {
+        [](ditto::replica self, std::vector<int> &v, const ditto_reduce_options *o) {
+            self.all_gather(v, v, o);
+        },
+        [](ditto::replica self, std::vector<int> &, const ditto_reduce_options *o) {
+            (void)self.all_gather(1, o);
+        },
+        [](ditto::replica self, std::vector<int> &v, const ditto_reduce_options *o) {
+            self.reduce_scatter(v, v, DITTO_SUM, o);
+        },
+        [](ditto::replica self, std::vector<int> &v, const ditto_reduce_options *o) {
+            self.all_to_all(v, v, o);
+        },
+        [](ditto::replica self, std::vector<int> &v, const ditto_reduce_options *o) {
+            self.all_to_all_start(v, v, o).wait();
+        },
+        [](ditto::replica self, std::vector<int> &v, const ditto_reduce_options *o) {
+            const std::size_t counts[] = { 7 };
+            self.all_to_all(v, counts, v, counts, o);
+        },
+        [](ditto::replica self, std::vector<int> &v, const ditto_reduce_options *o) {
+            self.gather_to_root(v, v, 0, {}, o);
+        },
+    };
+    for (call function : calls)
+        CHECK(has(thrown<ditto::error>([&] {
+                      strategy.run([&](ditto::replica self) {
+                          ditto_group group = self.group(others);
+                          ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+                          options.group = &group;
+                          std::vector<int> v(5);
+                          if (group.size == 0)
+                              function(self, v, &options);
+                          else
+                              CHECK(group.rank == (self.id() == 0 ? 1 : 0));
+                      });
+                  }),
+                  "the replica is in no group of its grouping"));
+    CHECK(has(thrown<ditto::error>([&] {
+                  (void)strategy.split(colors, { keys.data(), 2 });
+              }),
+              "the keys are not as many as the colors: 2 and 3"));
+}
+
+// -- objects and threads --
+
 static void bad_input()
 {
     CHECK(has(thrown<ditto::error>([] { ditto::strategy(1000000u); }), "1000000"));
@@ -682,6 +780,8 @@ static void threads()
 int main()
 {
     play_collectives();
+    groups_of_a_mesh();
+    replicas_without_a_group();
     play_loops();
     variables();
     for (std::uint32_t n : counts)
