@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from _typeshed import StrOrBytesPath
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-__all__ = ["Aggregation", "Checkpoint", "Concurrency", "Coordinator", "Dataset", "Error", "Iterator", "Kind",
-           "Op", "Optimizer", "Pending", "Remote", "Replica", "Rule", "ScatterOp", "SharedDataset",
-           "Strategy", "Synchronization", "Variable", "__version__", "load", "version"]
+__all__ = ["Aggregation", "Checkpoint", "Concurrency", "Coordinator", "Dataset", "Error", "Group",
+           "Grouping", "Iterator", "Kind", "Op", "Optimizer", "Pending", "Remote", "Replica", "Rule",
+           "ScatterOp", "SharedDataset", "Strategy", "Synchronization", "Variable", "__version__", "load",
+           "version"]
 
 #: The version of the package.
 __version__ = "0.1.0"
@@ -98,18 +99,17 @@ def _pull_options(lock: bool | None) -> _c.PullOptions:
     return _c.PullOptions(lock=0 if lock is None else 1 if lock else 2)
 
 
-def _collective(label: str | None, timeout_ms: int = 0) -> Any:
-    """The options of a collective, which are None if all are the defaults."""
-    if label is None and timeout_ms == 0:
-        return None
-    text = None if label is None else label.encode()
-    return ctypes.byref(_c.ReduceOptions(timeout_ms=timeout_ms, label=text))
-
-
 def _one_of(table: Mapping[str, int], value: str, what: str) -> int:
     if value not in table:
         raise ValueError(f"{what} {value!r} is not known: there are {', '.join(table)}")
     return table[value]
+
+
+def _uint32s(numbers: Sequence[int], what: str) -> ctypes.Array[ctypes.c_uint32]:
+    given = (ctypes.c_uint32 * len(numbers))(*(int(number) for number in numbers))
+    if list(given) != list(numbers):
+        raise ValueError(f"{what} are {list(numbers)}, and must be integers from 0 to {2**32 - 1}")
+    return given
 
 
 def _check_array(array: NDArray[Any], what: str,
@@ -180,10 +180,14 @@ class _Object:
     def destroy(self) -> None:
         """Destroys the object. It may be called again."""
         if self._handle is not None:
-            status = getattr(lib, self._destroy)(self._handle)
-            if _is_gone_after(status):
-                self._handle = None
-            _c.check(status)
+            _c.check(self._end())
+
+    def _end(self) -> int:
+        """Destroys the object, and returns the status."""
+        status: int = getattr(lib, self._destroy)(self._handle)
+        if _is_gone_after(status):
+            self._handle = None
+        return status
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -197,7 +201,7 @@ class _Object:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None and lib is not None:
-            getattr(lib, self._destroy)(self._handle)
+            self._end()
 
 
 def _make(function: Any, *arguments: Any) -> ctypes.c_void_p:
@@ -350,7 +354,7 @@ class _Run:
             return self.keep(handle, e)
         finally:
             if replica is not None:
-                replica._handle = None
+                replica._handle.value = None
             with self.lock:
                 self.inside -= 1
 
@@ -415,12 +419,20 @@ class Strategy(_Object):
     "parameter_server", whose replicas are the workers of a Coordinator. If `num_replicas` is 0, the library
     chooses the number. `options` are members of `ditto_strategy_options`, for example `timeout_ms`."""
     _destroy = "ditto_strategy_destroy"
+    _is_ending = False
 
     def __init__(self, num_replicas: int = 0, kind: Kind = "mirrored", **options: int) -> None:
         given = _c.StrategyOptions(num_replicas=num_replicas, **options)
         self._replicas_per_worker: int = given.replicas_per_worker or 1
         super().__init__(_make(lib.ditto_strategy_create, _one_of(_KINDS, kind, "the kind"),
                                ctypes.byref(given)))
+
+    def _end(self) -> int:
+        self._is_ending = True  # a grouping that another thread drops meanwhile is destroyed with it
+        try:
+            return super()._end()
+        finally:
+            self._is_ending = False
 
     @property
     def num_replicas(self) -> int:
@@ -519,6 +531,27 @@ class Strategy(_Object):
         """Restores all variables from a checkpoint."""
         _c.check(_hdf5().ditto_checkpoint_restore(self._get(), os.fsencode(path), None, None))
 
+    def split(self, colors: Sequence[int | None], keys: Sequence[int] | None = None) -> Grouping:
+        """Divides the replicas into groups, one for each color. Replica i has `colors[i]`, and is in no group
+        if that is None. Ranks in a group follow the keys, and among equal keys the ids."""
+        given = _uint32s([_c.NO_COLOR if color is None else color for color in colors], "the colors")
+        if keys is not None and len(keys) != len(colors):
+            raise ValueError(f"{len(keys)} keys are not as many as the {len(colors)} colors")
+        return Grouping(_make(lib.ditto_strategy_split, self._get(), given,
+                              None if keys is None else _uint32s(keys, "the keys"),
+                              ctypes.c_uint32(len(colors))), self)
+
+    def mesh(self, axes: Mapping[str, int]) -> dict[str, Grouping]:
+        """Arranges the replicas in a mesh, such as `{"data": 2, "tensor": 4}`, and returns a grouping for
+        each axis. Its groups are the replicas that differ in their place along this axis alone. Ids count
+        row by row: the last axis runs fastest."""
+        extents = _uint32s(list(axes.values()), "the extents")
+        given = (_c.MeshAxis * len(axes))(*(_c.MeshAxis(name.encode(), extent)
+                                            for name, extent in zip(axes, extents)))
+        made = (ctypes.c_void_p * len(axes))()
+        _c.check(lib.ditto_strategy_mesh(self._get(), given, ctypes.c_uint32(len(axes)), made))
+        return {name: Grouping(ctypes.c_void_p(handle), self) for name, handle in zip(axes, made)}
+
     def describe(self) -> str:
         """Returns a text about the replicas and where they are."""
         return _c.text_of(lib.ditto_strategy_describe, self._get())
@@ -541,19 +574,29 @@ class Strategy(_Object):
         _c.check(lib.ditto_strategy_trace_write(self._get(), os.fsencode(path)))
 
 
-class Replica:
-    """A replica, which a function of a run has as its argument. It may not be used after the function has
-    returned."""
+class _Collectives:
+    """The collectives of a replica, or of its place in a group."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle: int | None = handle
+    def __init__(self, handle: ctypes.c_void_p, pending: dict[int, Pending],
+                 group: _c.Group | None = None) -> None:
+        # Its value is None when the function has returned. A replica and its groups have one together.
+        self._handle = handle
         # Operations that were started and not waited for. They keep their arrays.
-        self._pending: dict[int, Pending] = {}
+        self._pending = pending
+        self._group = group
 
     def _get(self) -> ctypes.c_void_p:
-        if self._handle is None:
+        if self._handle.value is None:
             raise ValueError("this replica's function has returned")
-        return ctypes.c_void_p(self._handle)
+        return self._handle
+
+    def _collective(self, label: str | None, timeout_ms: int = 0) -> Any:
+        """The options of a collective, which are None if all are the defaults."""
+        if label is None and timeout_ms == 0 and self._group is None:
+            return None
+        text = None if label is None else label.encode()
+        group = None if self._group is None else ctypes.addressof(self._group)
+        return ctypes.byref(_c.ReduceOptions(timeout_ms=timeout_ms, label=text, group=group))
 
     @property
     def id(self) -> int:
@@ -569,7 +612,7 @@ class Replica:
 
     def barrier(self, timeout_ms: int = 0, *, label: str | None = None) -> None:
         """Waits for all replicas. If `timeout_ms` is 0, the time limit is that of the strategy."""
-        _c.check(lib.ditto_barrier(self._get(), _collective(label, timeout_ms)))
+        _c.check(lib.ditto_barrier(self._get(), self._collective(label, timeout_ms)))
 
     def all_reduce(self, src: _Array, op: Op = "sum", out: _Array | None = None, *,
                    label: str | None = None) -> _Array:
@@ -578,7 +621,7 @@ class Replica:
         same `label`, such as "loss"."""
         _, d, count, dtype, s = self._two(src, out, 1, 1)
         _c.check(lib.ditto_all_reduce(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
-                                      _collective(label)))
+                                      self._collective(label)))
         return src if out is None else out
 
     def reduce(self, array: _Array, root: int = 0, op: Op = "sum", *, label: str | None = None) -> _Array:
@@ -586,20 +629,20 @@ class Replica:
         address, count, dtype = _check_array(array, "the array", True)
         _c.check(lib.ditto_reduce_to_root(self._get(), address, address, count, dtype,
                                           _one_of(_OPS, op, "the op"), ctypes.c_uint32(root),
-                                          _collective(label)))
+                                          self._collective(label)))
         return array
 
     def broadcast(self, array: _Array, root: int = 0, *, label: str | None = None) -> _Array:
         """Copies the array of the replica `root` to all replicas, and returns the array."""
         address, count, dtype = _check_array(array, "the array", True)
         _c.check(lib.ditto_broadcast_from_root(self._get(), address, count, dtype, ctypes.c_uint32(root),
-                                               _collective(label)))
+                                               self._collective(label)))
         return array
 
     def all_gather(self, src: NDArray[Any], out: _Array, *, label: str | None = None) -> _Array:
         """Puts the arrays of all replicas behind each other in `out`, and returns it."""
         count, d, _, dtype, s = self._two(src, out, self.num_replicas, 1)
-        _c.check(lib.ditto_all_gather(self._get(), s, d, count, None, dtype, _collective(label)))
+        _c.check(lib.ditto_all_gather(self._get(), s, d, count, None, dtype, self._collective(label)))
         return out
 
     def reduce_scatter(self, src: NDArray[Any], out: _Array, op: Op = "sum", *,
@@ -607,7 +650,7 @@ class Replica:
         """Combines the arrays of all replicas, and gives each replica its part in `out`, which it returns."""
         _, d, count, dtype, s = self._two(src, out, 1, self.num_replicas)
         _c.check(lib.ditto_reduce_scatter(self._get(), s, d, count, None, dtype, _one_of(_OPS, op, "the op"),
-                                          _collective(label)))
+                                          self._collective(label)))
         return out
 
     def all_to_all(self, src: _Array, out: _Array | None = None, src_counts: Sequence[int] | None = None,
@@ -628,7 +671,7 @@ class Replica:
             parts = ctypes.byref(_c.AllToAllParts(src_counts=ctypes.addressof(gives),
                                                   dst_counts=ctypes.addressof(takes)))
         _c.check(lib.ditto_all_to_all(self._get(), s, d, ctypes.c_size_t(count.value // self.num_replicas),
-                                      parts, dtype, _collective(label)))
+                                      parts, dtype, self._collective(label)))
         return src if out is None else out
 
     def gather_to_root(self, src: NDArray[Any], out: NDArray[Any] | None, root: int = 0,
@@ -637,7 +680,7 @@ class Replica:
         `out` may be None. If the arrays have different sizes, every replica gives all of them as `counts`."""
         s, d, count, given, dtype = self._with_root(src, out, root, counts, True)
         _c.check(lib.ditto_gather_to_root(self._get(), s, d, count, given, None, dtype, ctypes.c_uint32(root),
-                                          _collective(label)))
+                                          self._collective(label)))
 
     def scatter_from_root(self, src: NDArray[Any] | None, out: _Array, root: int = 0,
                           counts: Sequence[int] | None = None, *, label: str | None = None) -> _Array:
@@ -646,7 +689,7 @@ class Replica:
         `counts`."""
         d, s, count, given, dtype = self._with_root(out, src, root, counts, False)
         _c.check(lib.ditto_scatter_from_root(self._get(), s, d, count, given, None, dtype,
-                                             ctypes.c_uint32(root), _collective(label)))
+                                             ctypes.c_uint32(root), self._collective(label)))
         return out
 
     def _with_root(self, own: NDArray[Any], whole: NDArray[Any] | None, root: int,
@@ -685,7 +728,7 @@ class Replica:
         there are none, the array of the result then stays as it is. There is no "mean"."""
         _, d, count, dtype, s = self._two(src, out, 1, 1)
         scan = lib.ditto_scan_exclusive if exclusive else lib.ditto_scan
-        _c.check(scan(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"), _collective(label)))
+        _c.check(scan(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"), self._collective(label)))
         return src if out is None else out
 
     def all_reduce_through(self, array: _Array, function: Callable[[NDArray[Any]], object],
@@ -696,7 +739,7 @@ class Replica:
         with _Callback(function) as callback:
             callback.check(lib.ditto_all_reduce_through(
                 self._get(), address, address, count, dtype, _one_of(_OPS, op, "the op"), _through,
-                ctypes.c_void_p(id(callback)), _collective(label)))
+                ctypes.c_void_p(id(callback)), self._collective(label)))
         return array
 
     def block_sum(self, array: NDArray[Any], *, label: str | None = None) -> Any:
@@ -705,7 +748,7 @@ class Replica:
         address, count, dtype = _check_array(array, "the array", False)
         total = numpy.zeros((), array.dtype)
         _c.check(lib.ditto_block_sum(self._get(), address, ctypes.c_void_p(total.ctypes.data), count, dtype,
-                                     _collective(label)))
+                                     self._collective(label)))
         return total[()]
 
     def block_dot(self, x: NDArray[Any], y: NDArray[Any], *, label: str | None = None) -> Any:
@@ -717,7 +760,7 @@ class Replica:
             raise ValueError(f"x has {x.size} elements of {x.dtype}, and y {y.size} of {y.dtype}")
         total = numpy.zeros((), x.dtype)
         _c.check(lib.ditto_block_dot(self._get(), left, right, ctypes.c_void_p(total.ctypes.data), count,
-                                     dtype, _collective(label)))
+                                     dtype, self._collective(label)))
         return total[()]
 
     def exchange(self, parts: Sequence[tuple[int, int, NDArray[Any], NDArray[Any]]], *,
@@ -733,7 +776,58 @@ class Replica:
                                  f"{src.dtype}")
             part.replica, part.tag, part.dtype = partner, tag, dtype
             part.src, part.src_count, part.dst, part.dst_count = s, src_count, d, dst_count
-        _c.check(lib.ditto_exchange(self._get(), given, ctypes.c_size_t(len(parts)), _collective(label)))
+        _c.check(lib.ditto_exchange(self._get(), given, ctypes.c_size_t(len(parts)), self._collective(label)))
+
+    def all_reduce_start(self, src: NDArray[Any], out: NDArray[Any], op: Op = "sum", *,
+                         label: str | None = None) -> Pending:
+        """Starts an all-reduce, and returns a `Pending`. The arrays may be used again after its `wait`."""
+        _, d, count, dtype, s = self._two(src, out, 1, 1)
+        pending = Pending(self, src, out)
+        _c.check(lib.ditto_all_reduce_start(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
+                                            self._collective(label), ctypes.byref(pending._pending)))
+        self._pending[id(pending)] = pending
+        return pending
+
+    def all_to_all_start(self, src: NDArray[Any], out: NDArray[Any], *, label: str | None = None) -> Pending:
+        """Starts an all-to-all of equal parts, and returns a `Pending`. The arrays may be used again after
+        its `wait`."""
+        count, d, _, dtype, s = self._two(src, out, 1, 1)
+        if count.value % self.num_replicas != 0:
+            raise ValueError(f"the source has {src.size} elements, which are no equal parts for "
+                             f"{self.num_replicas} replicas")
+        pending = Pending(self, src, out)
+        _c.check(lib.ditto_all_to_all_start(self._get(), s, d,
+                                            ctypes.c_size_t(count.value // self.num_replicas), dtype,
+                                            self._collective(label), ctypes.byref(pending._pending)))
+        self._pending[id(pending)] = pending
+        return pending
+
+    def _two(self, src: NDArray[Any], out: NDArray[Any] | None, more: int, less: int) -> tuple[
+            ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, int, ctypes.c_void_p]:
+        """Checks two arrays of one dtype, of which out has `more` elements for `less` of src."""
+        s, count, dtype = _check_array(src, "the source", out is None)
+        if out is None:
+            return count, s, count, dtype, s
+        d, out_count, out_dtype = _check_array(out, "out", True)
+        if out_dtype != dtype:
+            raise ValueError(f"out has the dtype {out.dtype}, and the source {src.dtype}")
+        if count.value * more != out_count.value * less:
+            raise ValueError(f"out has {out.size} elements, which do not belong to {src.size} of the source")
+        return count, d, out_count, dtype, s
+
+
+class Replica(_Collectives):
+    """A replica, which a function of a run has as its argument. It may not be used after the function has
+    returned."""
+
+    def __init__(self, handle: int) -> None:
+        super().__init__(ctypes.c_void_p(handle), {})
+
+    def group(self, grouping: Grouping) -> Group | None:
+        """Returns this replica's group, for the rest of the run, or None if it is in no group."""
+        place = _c.Group()
+        _c.check(lib.ditto_group_of(self._get(), grouping._get(), ctypes.byref(place)))
+        return Group(self, place) if place.size != 0 else None
 
     def merge_call(self, function: Callable[[], object]) -> None:
         """Pauses all replicas, and calls `function()` once. In it, variables are read and assigned as outside
@@ -765,43 +859,6 @@ class Replica:
         steps = ctypes.c_int64()
         _c.check(lib.ditto_optimizer_steps(self._get(), optimizer._get(), ctypes.byref(steps)))
         return steps.value
-
-    def all_reduce_start(self, src: NDArray[Any], out: NDArray[Any], op: Op = "sum", *,
-                         label: str | None = None) -> Pending:
-        """Starts an all-reduce, and returns a `Pending`. The arrays may be used again after its `wait`."""
-        _, d, count, dtype, s = self._two(src, out, 1, 1)
-        pending = Pending(self, src, out)
-        _c.check(lib.ditto_all_reduce_start(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
-                                            _collective(label), ctypes.byref(pending._pending)))
-        self._pending[id(pending)] = pending
-        return pending
-
-    def all_to_all_start(self, src: NDArray[Any], out: NDArray[Any], *, label: str | None = None) -> Pending:
-        """Starts an all-to-all of equal parts, and returns a `Pending`. The arrays may be used again after
-        its `wait`."""
-        count, d, _, dtype, s = self._two(src, out, 1, 1)
-        if count.value % self.num_replicas != 0:
-            raise ValueError(f"the source has {src.size} elements, which are no equal parts for "
-                             f"{self.num_replicas} replicas")
-        pending = Pending(self, src, out)
-        _c.check(lib.ditto_all_to_all_start(self._get(), s, d,
-                                            ctypes.c_size_t(count.value // self.num_replicas), dtype,
-                                            _collective(label), ctypes.byref(pending._pending)))
-        self._pending[id(pending)] = pending
-        return pending
-
-    def _two(self, src: NDArray[Any], out: NDArray[Any] | None, more: int, less: int) -> tuple[
-            ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, int, ctypes.c_void_p]:
-        """Checks two arrays of one dtype, of which out has `more` elements for `less` of src."""
-        s, count, dtype = _check_array(src, "the source", out is None)
-        if out is None:
-            return count, s, count, dtype, s
-        d, out_count, out_dtype = _check_array(out, "out", True)
-        if out_dtype != dtype:
-            raise ValueError(f"out has the dtype {out.dtype}, and the source {src.dtype}")
-        if count.value * more != out_count.value * less:
-            raise ValueError(f"out has {out.size} elements, which do not belong to {src.size} of the source")
-        return count, d, out_count, dtype, s
 
     def read(self, variable: Variable) -> NDArray[Any]:
         """Returns this replica's value of a variable, as a read-only array. It changes with the variable, and
@@ -892,10 +949,49 @@ class Replica:
             ended.add(self.id)
 
 
+class Group(_Collectives):
+    """The group of a replica, made by `Replica.group`. It has the collectives of the replica, but here all
+    replicas are those of the group, and their numbers are ranks in it."""
+
+    def __init__(self, replica: Replica, place: _c.Group) -> None:
+        super().__init__(replica._handle, replica._pending, place)
+        self._rank: int = place.rank
+        #: The number of the group in its grouping, from 0.
+        self.index: int = place.index
+        #: The ids of the members by rank.
+        self.replicas: list[int] = place.replicas[:place.size]
+
+    @property
+    def id(self) -> int:
+        """The rank of the replica in the group, from 0."""
+        return self._rank
+
+    @property
+    def num_replicas(self) -> int:
+        """The number of members."""
+        return len(self.replicas)
+
+
+class Grouping(_Object):
+    """A division of the replicas into groups, made by `Strategy.split` or `Strategy.mesh`. The end of the
+    strategy also destroys its groupings."""
+    _destroy = "ditto_grouping_destroy"
+
+    def __init__(self, handle: ctypes.c_void_p, strategy: Strategy) -> None:
+        super().__init__(handle)
+        self._strategy = strategy
+
+    def _end(self) -> int:
+        if self._strategy._handle is not None and not self._strategy._is_ending:
+            return super()._end()
+        self._handle = None
+        return _c.OK
+
+
 class Pending:
     """An operation that was started, for example by `Replica.all_reduce_start`."""
 
-    def __init__(self, replica: Replica, *arrays: NDArray[Any]) -> None:
+    def __init__(self, replica: _Collectives, *arrays: NDArray[Any]) -> None:
         self._replica = replica
         self._arrays = arrays  # they must exist until the operation is complete
         self._pending = _c.Pending()

@@ -11,6 +11,7 @@ from typing import Any
 MAX_RANK = 8
 MAX_COMPONENTS = 16
 HISTOGRAM_LENGTH = 32
+NO_COLOR = 2**32 - 1
 
 
 class Error(Exception):
@@ -85,7 +86,19 @@ class ReduceOptions(Options):
     """ditto_reduce_options"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("flags", ctypes.c_uint32),
                 ("timeout_ms", ctypes.c_uint32), ("bytes_per_pack", ctypes.c_size_t),
-                ("implementation", ctypes.c_int), ("label", ctypes.c_char_p)]
+                ("implementation", ctypes.c_int), ("label", ctypes.c_char_p), ("group", ctypes.c_void_p)]
+
+
+class MeshAxis(ctypes.Structure):
+    """ditto_mesh_axis"""
+    _fields_ = [("name", ctypes.c_char_p), ("extent", ctypes.c_uint32)]
+
+
+class Group(ctypes.Structure):
+    """ditto_group"""
+    _fields_ = [("index", ctypes.c_uint32), ("rank", ctypes.c_uint32), ("size", ctypes.c_uint32),
+                ("replicas", ctypes.POINTER(ctypes.c_uint32)), ("grouping", ctypes.c_uint64),
+                ("slot", ctypes.c_uint32), ("run", ctypes.c_uint32)]
 
 
 class Partitioner(ctypes.Structure):

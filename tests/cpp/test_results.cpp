@@ -66,6 +66,27 @@ static int train()
     return failures;
 }
 
+static int gather_in_groups(const ditto::strategy &strategy)
+{
+    int failures = 0;
+    auto axes = strategy.mesh({ { "row", 1 }, { "column", 3 } });
+    CHECK(axes && strategy.mesh({ { "row", 2 } }).code() == DITTO_ERR_RANGE);
+    auto alone = strategy.run([&](ditto::replica self) -> ditto::result<void> {
+        auto group = self.group((*axes)[0]);
+        if (!group)
+            return group.failure();
+        ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+        options.group = &*group;
+        auto all = self.all_gather(self.id(), &options);
+        return all ? *all == std::vector<std::uint32_t>{ self.id() }
+                         ? ditto::result<void>()
+                         : ditto::error(DITTO_ERR_USER, "another group")
+                   : all.failure();
+    });
+    CHECK(alone);
+    return failures;
+}
+
 int main()
 {
     int failures = with_exceptions() + train();
@@ -93,6 +114,7 @@ int main()
     });
     CHECK(!failed && failed.failure().status() == DITTO_ERR_UNSUPPORTED &&
           failed.code() == DITTO_ERR_UNSUPPORTED);
+    failures += gather_in_groups(strategy);
     CHECK(!ditto::strategy::create(ditto::strategy::with(1000000)));
     auto v = strategy.create_variable(std::vector<int>{ 1, 2, 3 });
     CHECK(v && v->read() && v->read().value() == (std::vector<int>{ 1, 2, 3 }));

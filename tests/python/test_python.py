@@ -74,74 +74,73 @@ class Library(unittest.TestCase):
         self.assertIn("install ditto, or set DITTO_LIBRARY_PATH", message)
 
 
+def collectives(self):
+    """What a replica, or its group, gives and gets."""
+    n, me = self.num_replicas, self.id
+    x = numpy.full((3, 4), me + 1.0)
+    out = numpy.empty_like(x)
+    assert self.all_reduce(x, out=out) is out and out[2, 3] == n * (n + 1) / 2
+    assert self.all_reduce(x, "mean") is x and x[0, 0] == (n + 1) / 2
+    assert self.broadcast(numpy.array([me]), n - 1)[0] == n - 1
+    every = numpy.empty(2 * n, numpy.int32)
+    self.all_gather(numpy.array([me, me], numpy.int32), every)
+    assert list(every) == [k // 2 for k in range(2 * n)]
+    part = numpy.empty(2, numpy.int32)
+    self.reduce_scatter(every, part)
+    assert list(part) == [me * n] * 2
+    z = self.reduce(numpy.array([1 + 2j]), root=0)
+    assert me != 0 or z[0] == n * (1 + 2j)
+    ones, before = numpy.ones(3), numpy.full(3, -1.0)
+    assert self.scan(ones, out=before, exclusive=True) is before and before[2] == (me or -1)
+    assert self.scan(ones) is ones and ones[1] == me + 1
+    flag = self.all_reduce(numpy.array([me == 0]), "or")
+    assert flag[0]
+    self.barrier()
+    return me
+
+
+def moved_parts(self):
+    """Replica k gets k + 1 elements of each other one."""
+    n, me = self.num_replicas, self.id
+    src = numpy.arange(2 * n) + 1000 * me
+    out = numpy.empty_like(src)
+    assert self.all_to_all(src, out) is out
+    assert list(out) == [1000 * (k // 2) + 2 * me + k % 2 for k in range(2 * n)]
+    pending = self.all_to_all_start(out, out)
+    pending.wait()
+    assert (out == src).all()
+    counts = [k + 1 for k in range(n)]
+    more, received = numpy.full(sum(counts), me), numpy.empty(n * (me + 1), int)
+    self.all_to_all(more, received, counts, [me + 1] * n)
+    assert list(received) == [k // (me + 1) for k in range(n * (me + 1))]
+    own, every = numpy.full(me + 1, me), numpy.empty(sum(counts), int) if me == n - 1 else None
+    self.gather_to_root(own, every, n - 1, counts)
+    assert every is None or (every == numpy.repeat(numpy.arange(n), counts)).all()
+    own[:] = -1
+    assert self.scatter_from_root(every, own, n - 1, counts) is own and (own == me).all()
+    pair, every = numpy.array([me, 7.5]), numpy.empty(2 * n) if me == 0 else None
+    self.gather_to_root(pair, every)
+    assert every is None or every[2 * n - 2] == n - 1
+    pair[:] = 0
+    assert self.scatter_from_root(every, pair)[0] == me and pair[1] == 7.5
+    for wrong in (lambda: self.all_to_all(src, out, counts),
+                  lambda: self.all_to_all(src[:1], out[:1]),
+                  lambda: self.all_to_all(src, out, [1] * n, [1] * n),
+                  lambda: self.gather_to_root(pair, None, me),
+                  lambda: self.gather_to_root(pair, numpy.empty(2 * n + 1), me),
+                  lambda: self.scatter_from_root(None, pair, me, [9] * n),
+                  lambda: self.all_to_all(src, out, [2] * (n + 1), [2] * n)):
+        if n > 1:
+            with unittest.TestCase().assertRaises(ValueError):
+                wrong()
+
+
 class Collectives(unittest.TestCase):
     def test_collectives(self):
-        def work(self):
-            n, me = self.num_replicas, self.id
-            x = numpy.full((3, 4), me + 1.0)
-            out = numpy.empty_like(x)
-            assert self.all_reduce(x, out=out) is out and out[2, 3] == n * (n + 1) / 2
-            assert self.all_reduce(x, "mean") is x and x[0, 0] == (n + 1) / 2
-            assert self.broadcast(numpy.array([me]), n - 1)[0] == n - 1
-            every = numpy.empty(2 * n, numpy.int32)
-            self.all_gather(numpy.array([me, me], numpy.int32), every)
-            assert list(every) == [k // 2 for k in range(2 * n)]
-            part = numpy.empty(2, numpy.int32)
-            self.reduce_scatter(every, part)
-            assert list(part) == [me * n] * 2
-            z = self.reduce(numpy.array([1 + 2j]), root=0)
-            assert me != 0 or z[0] == n * (1 + 2j)
-            ones, before = numpy.ones(3), numpy.full(3, -1.0)
-            assert self.scan(ones, out=before, exclusive=True) is before and before[2] == (me or -1)
-            assert self.scan(ones) is ones and ones[1] == me + 1
-            flag = self.all_reduce(numpy.array([me == 0]), "or")
-            assert flag[0]
-            self.barrier()
-            return me
-
         for n in COUNTS:
             with ditto.Strategy(n) as strategy:
-                self.assertEqual(strategy.run(work), list(range(n)))
-
-    def test_parts_that_are_moved(self):
-        """Replica k gets k + 1 elements of each other one."""
-        def work(self):
-            n, me = self.num_replicas, self.id
-            src = numpy.arange(2 * n) + 1000 * me
-            out = numpy.empty_like(src)
-            assert self.all_to_all(src, out) is out
-            assert list(out) == [1000 * (k // 2) + 2 * me + k % 2 for k in range(2 * n)]
-            pending = self.all_to_all_start(out, out)
-            pending.wait()
-            assert (out == src).all()
-            counts = [k + 1 for k in range(n)]
-            more, received = numpy.full(sum(counts), me), numpy.empty(n * (me + 1), int)
-            self.all_to_all(more, received, counts, [me + 1] * n)
-            assert list(received) == [k // (me + 1) for k in range(n * (me + 1))]
-            own, every = numpy.full(me + 1, me), numpy.empty(sum(counts), int) if me == n - 1 else None
-            self.gather_to_root(own, every, n - 1, counts)
-            assert every is None or (every == numpy.repeat(numpy.arange(n), counts)).all()
-            own[:] = -1
-            assert self.scatter_from_root(every, own, n - 1, counts) is own and (own == me).all()
-            pair, every = numpy.array([me, 7.5]), numpy.empty(2 * n) if me == 0 else None
-            self.gather_to_root(pair, every)
-            assert every is None or every[2 * n - 2] == n - 1
-            pair[:] = 0
-            assert self.scatter_from_root(every, pair)[0] == me and pair[1] == 7.5
-            for wrong in (lambda: self.all_to_all(src, out, counts),
-                          lambda: self.all_to_all(src[:1], out[:1]),
-                          lambda: self.all_to_all(src, out, [1] * n, [1] * n),
-                          lambda: self.gather_to_root(pair, None, me),
-                          lambda: self.gather_to_root(pair, numpy.empty(2 * n + 1), me),
-                          lambda: self.scatter_from_root(None, pair, me, [9] * n),
-                          lambda: self.all_to_all(src, out, [2] * (n + 1), [2] * n)):
-                if n > 1:
-                    with unittest.TestCase().assertRaises(ValueError):
-                        wrong()
-
-        for n in COUNTS:
-            with ditto.Strategy(n) as strategy:
-                strategy.run(work)
+                self.assertEqual(strategy.run(collectives), list(range(n)))
+                strategy.run(moved_parts)
 
     def test_sums_that_do_not_depend_on_the_number(self):
         values = numpy.random.default_rng(7).random(24 * 500).reshape(24, 500)
@@ -272,6 +271,103 @@ class Collectives(unittest.TestCase):
 
 class Unusual(Exception):
     pass
+
+
+class Groups(unittest.TestCase):
+    def test_collectives_along_the_axes_of_a_mesh(self):
+        def double(combined):
+            combined *= 2
+
+        def work(self):
+            for name, axis in axes.items():
+                group = self.group(axis)
+                n, rank = group.num_replicas, group.id
+                assert n == {"data": 2, "tensor": 3}[name]
+                assert rank == (self.id // 3 if name == "data" else self.id % 3)
+                assert group.index == (self.id % 3 if name == "data" else self.id // 3)
+                assert group.replicas[rank] == self.id
+                assert collectives(group) == rank
+                moved_parts(group)
+                assert group.all_reduce_through(numpy.ones(3), double)[2] == 2 * n
+                assert group.block_dot(numpy.ones(3), numpy.ones(3)) == group.block_sum(numpy.ones(3 * n)) / n
+                got = numpy.empty(1)
+                group.exchange([(n - 1 - rank, 5, numpy.array([float(rank)]), got)])
+                assert got[0] == n - 1 - rank
+                started = numpy.empty(2)
+                pending = group.all_reduce_start(numpy.ones(2), started, label=name)
+                pending.wait()
+                assert started[1] == n
+            return [self.group(axis) for axis in axes.values()]
+
+        with ditto.Strategy(6) as strategy:
+            axes = strategy.mesh({"data": 2, "tensor": 3})
+            groups = strategy.run(work)
+            self.assertEqual([group.replicas for group in groups[4]], [[1, 4], [3, 4, 5]])
+            with self.assertRaisesRegex(ValueError, "has returned"):
+                groups[0][0].barrier()
+            with self.assertRaisesRegex(ditto.Error, 'in group [012] of "data"'):
+                strategy.run(lambda self: self.group(axes["data"]).barrier(label=str(self.id)))
+            with self.assertRaisesRegex(ditto.Error, "1 pending operation"):
+                strategy.run(lambda self: self.group(axes["data"]).all_reduce_start(
+                    numpy.ones(9), numpy.empty(9)) and None)
+            with self.assertRaisesRegex(AttributeError, "merge_call"):
+                strategy.run(lambda self: self.group(axes["data"]).merge_call(lambda: None))
+
+    def test_colors_and_keys(self):
+        with ditto.Strategy(4) as strategy:
+            with strategy.split([7, None, 3, 7], [1, 0, 0, 0]) as grouping:
+                def work(self):
+                    group = self.group(grouping)
+                    if group is not None:
+                        group.barrier()
+                    return group and (group.index, group.id, group.replicas)
+
+                self.assertEqual(strategy.run(work), [(1, 1, [3, 0]), None, (0, 0, [2]), (1, 0, [3, 0])])
+                with self.assertRaisesRegex(ditto.Error, "do it after run has returned"):
+                    strategy.run(lambda self: grouping.destroy())
+            with self.assertRaisesRegex(ValueError, "Grouping has been destroyed"):
+                strategy.run(work)
+            with strategy.split(numpy.arange(4) % 2) as grouping:
+                self.assertEqual(strategy.run(work)[3], (1, 1, [1, 3]))
+                with ditto.Strategy(4) as other, self.assertRaisesRegex(ditto.Error, "another strategy's"):
+                    other.run(work)
+
+    def test_divisions_that_are_refused(self):
+        with ditto.Strategy(4) as strategy:
+            for call, error, text in (
+                    (lambda: strategy.split([0] * 3), ditto.Error, "count = 3, but the strategy has 4"),
+                    (lambda: strategy.split([None] * 4), ditto.Error, "color"),
+                    (lambda: strategy.split([0, 0, 0, -1]), ValueError, "from 0 to 4294967295"),
+                    (lambda: strategy.split([0, 0, 0, 1.5]), ValueError, "must be integers"),
+                    (lambda: strategy.split([0] * 4, [0] * 3), ValueError, "3 keys are not as many as the 4"),
+                    (lambda: strategy.mesh({}), ditto.Error, "a mesh has an axis"),
+                    (lambda: strategy.mesh({"x": 2 ** 32 + 4}), ValueError, "the extents are"),
+                    (lambda: strategy.mesh({"x": 2, "y": 3}), ditto.Error, "multiply to 6")):
+                with self.assertRaisesRegex(error, text):
+                    call()
+            self.assertNotIn("grouping", strategy.describe())
+
+    def test_the_example_of_the_page(self):
+        page = pathlib.Path(INCLUDE).parent / "docs" / "python.md"
+        code = re.search(r"    with ditto.Strategy\(8\).*?\n(?=\n\S)", page.read_text(), re.S).group()
+        done = program(textwrap.dedent(code))
+        self.assertEqual((done.stdout.split(), done.stderr),
+                         (["[3.", *["3."] * 3, *["4."] * 4, *["5."] * 4, *["6."] * 3, "6.]"], ""))
+
+    def test_the_end_of_groupings(self):
+        strategy = ditto.Strategy(2)
+        rows = strategy.mesh({"rows": 2})
+        self.assertIn("rows", strategy.describe())
+        del rows
+        self.assertNotIn("rows", strategy.describe())
+        grouping = strategy.split([0, 1])
+        strategy.destroy()  # which has destroyed the grouping
+        grouping.destroy()
+        for _ in range(10):  # in any order, in a circle of references
+            circle = [ditto.Strategy(2)]
+            circle += [circle[0].split([0, 0]), circle]
+            del circle
+            gc.collect()
 
 
 class Errors(unittest.TestCase):

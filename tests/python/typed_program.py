@@ -30,6 +30,15 @@ def pull(self: ditto.Replica, weights: ditto.Variable) -> NDArray[Any]:
     return self.pull(weights)
 
 
+def sum_of_pair(self: ditto.Replica, pairs: ditto.Grouping) -> NDArray[Any]:
+    self.group(pairs).barrier()  # type: ignore[union-attr]
+    group = self.group(pairs)
+    if group is None:
+        return numpy.zeros(3)
+    group.merge_call(print)  # type: ignore[attr-defined]
+    return group.all_reduce(numpy.ones(3))
+
+
 def main() -> None:
     with ditto.Strategy(2, timeout_ms=1000) as strategy:
         means: list[float] = strategy.run(lambda self: total(self, "mean"))
@@ -44,7 +53,11 @@ def main() -> None:
         with strategy.optimizer([weights], "adam", learning_rate=0.01) as optimizer:
             done: list[bool] = strategy.run(lambda self: self.apply(optimizer, [numpy.ones(8)]))
         strategy.save("weights.h5", step=1)
-        print(means, names, ids, done, weights.read(), ditto.load("weights.h5")["weights"].shape)
+        axes: dict[str, ditto.Grouping] = strategy.mesh({"data": 2, "tensor": 1})
+        with strategy.split([0, None], keys=[1, 0]) as pairs:
+            strategy.run(lambda self: sum_of_pair(self, pairs))
+        strategy.split(["red", "blue"])  # type: ignore[list-item]
+        print(means, names, ids, done, axes, weights.read(), ditto.load("weights.h5")["weights"].shape)
     with ditto.Strategy(2, "mirored"):  # type: ignore[arg-type]
         pass
     with ditto.Strategy(2, "parameter_server") as workers, ditto.Coordinator(workers) as coordinator:
