@@ -714,7 +714,6 @@ template <class Object, ditto_status (*Destroy)(Object *)> class handle
 };
 
 using cluster = handle<ditto_cluster, ditto_cluster_destroy>;
-// Groups of replicas. It must end before its strategy.
 using grouping = handle<ditto_grouping, ditto_grouping_destroy>;
 using queue = handle<ditto_queue, ditto_queue_destroy>;
 using value = handle<ditto_value, ditto_value_destroy>;

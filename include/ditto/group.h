@@ -56,7 +56,7 @@ typedef struct ditto_group {
  *  @param keys      [in]  [count] the ranks of a group follow the keys, and among equal keys the ids. NULL:
  *                   the ids
  *  @param count     the strategy's number of replicas, those of all hosts
- *  @param out       [out] the grouping. ditto_grouping_destroy, or the end of the strategy, frees it
+ *  @param out       [out] the grouping, which ditto_grouping_destroy frees
  *  @retval DITTO_OK                the grouping was made
  *  @retval DITTO_ERR_INVALID       strategy, colors or out is NULL; count is another number; no replica has a
  *                                  color
@@ -94,14 +94,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_mesh(ditto_strategy *strat
                                                            const ditto_mesh_axis *axes, uint32_t num_axes,
                                                            ditto_grouping **out);
 
-/** Frees a grouping. Its strategy must still exist: the end of the strategy frees its groupings.
+/** Frees a grouping. Its strategy may have ended before.
  *
  *  @param grouping  the grouping; NULL is ignored
  *  @retval DITTO_OK            it was freed
  *  @retval DITTO_ERR_BUSY      a run or another call of the strategy is active; nothing was freed
  *  @retval DITTO_ERR_CONTEXT   called by a replica, inside a run
  *  @retval DITTO_ERR_FORKED    this is a child process, and the strategy was created before fork
- *  @retval DITTO_ERR_POISONED  a replica that has not returned may use it; the end of the strategy frees it
+ *  @retval DITTO_ERR_POISONED  a replica that has not returned may use it: end the strategy first
  *  @par Thread safety
  *  Any thread may call it, once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_grouping_destroy(ditto_grouping *grouping);

@@ -428,7 +428,7 @@ class Strategy(_Object):
                                ctypes.byref(given)))
 
     def _end(self) -> int:
-        self._is_ending = True  # a grouping that another thread drops meanwhile is destroyed with it
+        self._is_ending = True  # a grouping that another thread drops meanwhile is left
         try:
             return super()._end()
         finally:
@@ -973,8 +973,7 @@ class Group(_Collectives):
 
 
 class Grouping(_Object):
-    """A division of the replicas into groups, made by `Strategy.split` or `Strategy.mesh`. The end of the
-    strategy also destroys its groupings."""
+    """A division of the replicas into groups, made by `Strategy.split` or `Strategy.mesh`."""
     _destroy = "ditto_grouping_destroy"
 
     def __init__(self, handle: ctypes.c_void_p, strategy: Strategy) -> None:
@@ -982,7 +981,7 @@ class Grouping(_Object):
         self._strategy = strategy
 
     def _end(self) -> int:
-        if self._strategy._handle is not None and not self._strategy._is_ending:
+        if not self._strategy._is_ending:
             return super()._end()
         self._handle = None
         return _c.OK

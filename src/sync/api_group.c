@@ -136,6 +136,10 @@ ditto_status ditto_grouping_destroy(ditto_grouping *grouping)
     if (grouping == NULL)
         return DITTO_OK;
     struct dti_team *team = grouping->team;
+    if (team == NULL) {
+        dti_grouping_destroy(grouping);
+        return DITTO_OK;
+    }
     DTI_TRY(dti_context_check_outside("grouping"));
     if (dti_team_forked(team))
         return dti_fail_forked();

@@ -458,6 +458,7 @@ static void try_all_operations(uint32_t replicas, enum fault fault, bool in_grou
                     ((fault != HAS_OTHER_LABEL && !in_group) || !has_no_options(which)))
                     try_operation(strategy, grouping, which, fault, counts[c], (ditto_implementation)i,
                                   replicas == 3 && c == 1 && i == 0 && which % 4 == 0);
+    assert_ok(ditto_grouping_destroy(grouping)); /* NULL if there is none */
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

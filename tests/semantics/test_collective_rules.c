@@ -453,6 +453,9 @@ static void rule_6_12_a_group_is_on_one_host(void **state)
     assert_int_equal(status, is_spread(strategy) ? DITTO_ERR_UNSUPPORTED : DITTO_OK);
     if (status != DITTO_OK)
         assert_message("has replicas on several hosts");
+    else
+        assert_ok(ditto_grouping_destroy(whole));
+    assert_ok(ditto_grouping_destroy(g.grouping));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

@@ -346,6 +346,8 @@ static ditto_status execute_all(ditto_replica *self, void *argument)
             break;
         if (test_random(&random) % 16 == 0)
             sched_yield();
+        if (test_random(&random) % 2000 == 0) /* longer than until waits are published */
+            sleep_ms(15 + (int)(test_random(&random) % 15));
         status = is_wrong ? misbehave(&seat, s, &random) : execute(&seat, s, &random);
     }
     for (int i = 0; i < MOST_OPEN && status == DITTO_OK; i++)
@@ -406,6 +408,8 @@ static void random_programs(void **state)
                 run_wrong(p, strategy, &random);
             }
             calls += p->calls;
+            for (int g = 0; g < GROUPINGS; g++)
+                assert_int_equal(ditto_grouping_destroy(p->grouping[g]), DITTO_OK);
             assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
             free(p);
         }

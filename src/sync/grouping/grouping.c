@@ -241,8 +241,8 @@ static ditto_status check_hosts(const ditto_grouping *g, const struct dti_hosts 
                           : DTI_FAIL(DITTO_ERR_INVALID, "no replica has a color: a grouping has a group");
 }
 
-/* Frees a grouping that is in no list. */
-static void release(ditto_grouping *g)
+/* Frees what a grouping consists of, but not its struct. */
+static void release_parts(ditto_grouping *g)
 {
     for (uint32_t level = 0; level < DTI_LEVELS; level++)
         release_level(g, &g->level[level]);
@@ -250,6 +250,13 @@ static void release(ditto_grouping *g)
     free(g->start);
     free(g->replica);
     free(g->position);
+    g->team = NULL;
+}
+
+/* Frees a grouping that is in no list. */
+static void release(ditto_grouping *g)
+{
+    release_parts(g);
     free(g);
 }
 
@@ -333,6 +340,10 @@ ditto_status dti_grouping_make(struct dti_team *team, const struct dti_division 
 
 void dti_grouping_destroy(ditto_grouping *g)
 {
+    if (g->team == NULL) { /* its strategy has ended */
+        free(g);
+        return;
+    }
     take_out(g);
     for (uint32_t level = 0; level < DTI_LEVELS; level++)
         if (g->level[level].sync != NULL)
@@ -344,7 +355,7 @@ void dti_groupings_free(struct dti_groupings *all)
 {
     for (uint32_t i = 0; all != NULL && i < all->slots; i++)
         if (all->of_slot[i] != NULL)
-            release(all->of_slot[i]);
+            release_parts(all->of_slot[i]);
     if (all != NULL)
         free((void *)all->of_slot);
     free(all);
@@ -442,10 +453,6 @@ ditto_status dti_group_member(struct dti_replica *self, const ditto_group *group
                               struct dti_replica **out)
 {
     const struct dti_groupings *all = self->sync->groupings;
-    if (group->size == 0 && group->rank == DITTO_NO_REPLICA)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "%s: replica %u is in no group of this grouping, because it has no color", function,
-                        self->id);
     const ditto_grouping *g = group->slot < all->slots ? all->of_slot[group->slot] : NULL;
     if (g == NULL || g->number != group->grouping)
         return DTI_FAIL(DITTO_ERR_INVALID,

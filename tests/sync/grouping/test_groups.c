@@ -54,7 +54,9 @@ static void rows_and_columns_of_a_mesh(void **state)
     assert_int_equal(ditto_grouping_destroy(axis[1]), DITTO_OK);
     assert_int_equal(ditto_strategy_describe(strategy, text, sizeof text, NULL), DITTO_OK);
     assert_null(strstr(text, "\"y\""));
-    assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK); /* frees the others */
+    assert_int_equal(ditto_grouping_destroy(axis[0]), DITTO_OK);
+    assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
+    assert_int_equal(ditto_grouping_destroy(axis[2]), DITTO_OK); /* after its strategy */
 }
 
 static void colors_and_keys(void **state)
@@ -359,6 +361,7 @@ static void groups_have_the_bits_of_strategies(void **state)
         for (uint32_t size = 1; size <= 5; size++)
             if (size != 4)
                 compare(h, size, h->implementation);
+        assert_int_equal(ditto_grouping_destroy(h->grouping), DITTO_OK);
         assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
         free(h);
     }
@@ -382,6 +385,13 @@ static ditto_grouping *const *make_grid(ditto_strategy *strategy, struct grid *g
     /* The replicas of a row differ in their place along the last axis. */
     assert_int_equal(ditto_strategy_mesh(strategy, axes, 2, g->axis), DITTO_OK);
     return g->axis;
+}
+
+static void destroy_grid(ditto_strategy *strategy, const struct grid *g)
+{
+    for (int a = 0; a < 2; a++)
+        assert_int_equal(ditto_grouping_destroy(g->axis[a]), DITTO_OK);
+    assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
 }
 
 static ditto_status sum_in(ditto_replica *self, const ditto_group *group, int64_t value, int64_t *sum)
@@ -440,7 +450,7 @@ static void groups_work_at_the_same_time(void **state)
         make_grid(strategy, &g, sides[k][0], sides[k][1]);
         run_all(strategy, work_in_first_row, &g, &g.report);
         run_all(strategy, work_in_grid, &g, &g.report);
-        assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
+        destroy_grid(strategy, &g);
     }
 }
 
@@ -521,7 +531,7 @@ static void try_faults(uint32_t height, uint32_t width, const ditto_strategy_opt
         print_message("  %s\n", message);
         run_all(strategy, work_in_grid, &g, &g.report);
     }
-    assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
+    destroy_grid(strategy, &g);
 }
 
 static void circles_and_other_faults_are_named(void **state)
@@ -530,6 +540,120 @@ static void circles_and_other_faults_are_named(void **state)
     try_faults(2, 2, &OPTIONS(strategy, .wait = DITTO_WAIT_PASSIVE));
     try_faults(4, 2, NULL);
     try_faults(1, 2, NULL); /* on PUs of their own, where there are two */
+}
+
+/* -- waits that last long, for several operations -- */
+
+/* What the replicas of slow_starters do. */
+enum { MISSED_CIRCLE, GONE_FURTHER };
+
+struct slow {
+    struct report report;
+    ditto_grouping *grouping[3];
+    int which;
+};
+
+static float operands[4][2][DITTO_MAX_PENDING + 2];
+
+static ditto_status start_one(ditto_replica *self, int number, const ditto_reduce_options *options,
+                              ditto_pending *pending)
+{
+    uint32_t id = ditto_replica_id(self);
+    return ditto_all_reduce_start(self, &operands[id][0][number], &operands[id][1][number], 1, DITTO_F32,
+                                  DITTO_SUM, options, &pending[number]);
+}
+
+static ditto_status wait_from(ditto_replica *self, int first, int last, ditto_pending *pending)
+{
+    for (int k = first; k <= last; k++)
+        DITTO_TRY(ditto_wait(self, &pending[k], NULL));
+    return DITTO_OK;
+}
+
+/* Replica 0 waits for two operations, of which replica 1 starts one and then waits for replica 0. */
+static ditto_status miss_circle(ditto_replica *self, const ditto_reduce_options *in, ditto_pending *pending)
+{
+    DITTO_TRY(start_one(self, 1, in, pending));
+    if (ditto_replica_id(self) != 0) {
+        DITTO_TRY(ditto_barrier(self, NULL));
+        return ditto_wait(self, &pending[1], NULL);
+    }
+    DITTO_TRY(start_one(self, 2, in, pending));
+    DITTO_TRY(ditto_wait(self, &pending[2], NULL));
+    return ditto_wait(self, &pending[1], NULL);
+}
+
+/* A correct program. Replica 1 waits for the last of many operations. Replica 2 starts one more, in the place
+ * of the first of them, and waits for replica 0, which waits for replica 1, which waits for replica 3. */
+static ditto_status go_further(ditto_replica *self, const ditto_reduce_options *in,
+                               const ditto_reduce_options *with_1, const ditto_reduce_options *with_2,
+                               ditto_pending *pending)
+{
+    enum { LAST = DITTO_MAX_PENDING };
+    switch (ditto_replica_id(self)) {
+    case 0:
+        DITTO_TRY(ditto_barrier(self, with_1));
+        return ditto_barrier(self, with_2);
+    case 1:
+        for (int k = 1; k <= LAST; k++)
+            DITTO_TRY(start_one(self, k, in, pending));
+        DITTO_TRY(ditto_wait(self, &pending[LAST], NULL));
+        DITTO_TRY(ditto_barrier(self, with_1));
+        DITTO_TRY(wait_from(self, 1, LAST - 1, pending));
+        DITTO_TRY(start_one(self, LAST + 1, in, pending));
+        return ditto_wait(self, &pending[LAST + 1], NULL);
+    case 2:
+        for (int k = 1; k <= LAST; k++)
+            DITTO_TRY(start_one(self, k, in, pending));
+        DITTO_TRY(ditto_wait(self, &pending[1], NULL));
+        DITTO_TRY(start_one(self, LAST + 1, in, pending));
+        DITTO_TRY(ditto_barrier(self, with_2));
+        return wait_from(self, 2, LAST + 1, pending);
+    default:
+        sleep_ms(60);
+        for (int k = 1; k < LAST; k++)
+            DITTO_TRY(start_one(self, k, in, pending));
+        DITTO_TRY(wait_from(self, 1, LAST - 1, pending));
+        sleep_ms(200);
+        DITTO_TRY(start_one(self, LAST, in, pending));
+        DITTO_TRY(start_one(self, LAST + 1, in, pending));
+        return wait_from(self, LAST, LAST + 1, pending);
+    }
+}
+
+static ditto_status slow_starters(ditto_replica *self, void *argument)
+{
+    struct slow *s = argument;
+    ditto_group group[3];
+    ditto_reduce_options in[3];
+    ditto_pending pending[DITTO_MAX_PENDING + 2];
+    for (int k = 0; k < 3; k++) {
+        EXPECT(&s->report, ditto_group_of(self, s->grouping[k], &group[k]) == DITTO_OK);
+        in[k] = OPTIONS(reduce, .group = &group[k]);
+    }
+    if (s->which == MISSED_CIRCLE && ditto_replica_id(self) > 1)
+        return ditto_barrier(self, NULL);
+    if (s->which == MISSED_CIRCLE && ditto_replica_id(self) == 1)
+        sleep_ms(100); /* replica 0 has published its wait for the first operation */
+    return ditto_abandon(self, s->which == MISSED_CIRCLE ? miss_circle(self, &in[1], pending)
+                                                         : go_further(self, &in[0], &in[1], &in[2], pending));
+}
+
+static void waits_are_published_as_they_are(void **state)
+{
+    static const uint32_t none = DITTO_NO_COLOR;
+    const uint32_t colors[3][4] = { { none, 0, 0, 0 }, { 0, 0, none, none }, { 0, none, 0, none } };
+    ditto_strategy *strategy = make_strategy(4, &OPTIONS(strategy, .timeout_ms = 60000));
+    struct slow s = { .which = MISSED_CIRCLE };
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(ditto_strategy_split(strategy, colors[k], NULL, 4, &s.grouping[k]), DITTO_OK);
+    assert_int_equal(ditto_strategy_run(strategy, slow_starters, &s), DITTO_ERR_DIVERGED);
+    assert_message("for the start of ditto_all_reduce_start #2 in the group of color 0 of split 1");
+    s.which = GONE_FURTHER;
+    run_all(strategy, slow_starters, &s, &s.report);
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(ditto_grouping_destroy(s.grouping[k]), DITTO_OK);
+    assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
 }
 
 /* -- bad input -- */
@@ -647,6 +771,7 @@ static void bad_input_is_refused(void **state)
     assert_int_equal((intptr_t)status, DITTO_OK);
     assert_int_equal(ditto_grouping_destroy(g.mine), DITTO_OK);
     assert_int_equal(ditto_strategy_destroy(g.strategy), DITTO_OK);
+    assert_int_equal(ditto_grouping_destroy(g.foreign), DITTO_OK);
     assert_int_equal(ditto_strategy_destroy(other), DITTO_OK);
 }
 
@@ -703,15 +828,19 @@ static void groups_in_runs_inside_runs(void **state)
     assert_int_equal(ditto_strategy_run(strategy, forget, &g), DITTO_ERR_INVALID);
     assert_non_null(strstr(ditto_last_error()->message, "ditto_all_reduce_start #1 in group"));
     run_all(strategy, merge_and_work, &g, &g.report);
-    assert_int_equal(ditto_strategy_destroy(strategy), DITTO_OK);
+    destroy_grid(strategy, &g);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_and_columns_of_a_mesh),         cmocka_unit_test(colors_and_keys),
-        cmocka_unit_test(groups_have_the_bits_of_strategies), cmocka_unit_test(groups_work_at_the_same_time),
-        cmocka_unit_test(circles_and_other_faults_are_named), cmocka_unit_test(bad_input_is_refused),
+        cmocka_unit_test(rows_and_columns_of_a_mesh),
+        cmocka_unit_test(colors_and_keys),
+        cmocka_unit_test(groups_have_the_bits_of_strategies),
+        cmocka_unit_test(groups_work_at_the_same_time),
+        cmocka_unit_test(circles_and_other_faults_are_named),
+        cmocka_unit_test(waits_are_published_as_they_are),
+        cmocka_unit_test(bad_input_is_refused),
         cmocka_unit_test(groups_in_runs_inside_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
