@@ -206,13 +206,14 @@ ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument)
     return status;
 }
 
-ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
+/* The rest of dti_sync_function_returned, for a replica that has started operations or steps. It is apart, so
+ * that the room for a message is not made in every run. */
+static __attribute__((noinline)) ditto_status end_operations(struct dti_replica *self, ditto_status status,
+                                                             uint32_t serial)
 {
     char oldest[DTI_CALL_TEXT_BYTES] = "";
     const char *wait = NULL;
     const struct dti_replica_state *me = dti_replica_state_of(self);
-    if (me->pending->num_open == 0 && me->open_steps == 0 && me->next_started == NULL)
-        return status;
     uint32_t open = dti_pending_open(self, oldest, &wait);
     if (open == 0 && me->open_steps == 0)
         return status;
@@ -230,6 +231,14 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
                           "wait for each with %s",
                           self->id, open, open > 1 ? "s" : "", oldest, wait);
     return dti_pending_abandon(self, status);
+}
+
+ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
+{
+    const struct dti_replica_state *me = dti_replica_state_of(self);
+    if (me->pending->num_open == 0 && me->open_steps == 0 && me->next_started == NULL)
+        return status;
+    return end_operations(self, status, serial);
 }
 
 void dti_sync_destroy(struct dti_team *team)

@@ -102,20 +102,28 @@ bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t
                    struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                    dti_condition *condition, void *argument);
 
+/* The quick part of dti_wait: polls a few times before the clock is read for the first time. */
+static inline bool dti_wait_briefly(const struct dti_wait_policy *wait_policy, dti_condition *condition,
+                                    void *argument)
+{
+    if (condition(argument))
+        return true;
+    for (uint32_t check = 0; wait_policy->spin_ns != 0 && check < 64; check++) {
+        dti_pause();
+        if (condition(argument))
+            return true;
+    }
+    return false;
+}
+
 /* Waits until the condition holds or the deadline passes. It polls once, then spins, yields and sleeps as the
  * policy says. Returns true if the condition holds. */
 static inline bool dti_wait(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
                             struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                             dti_condition *condition, void *argument)
 {
-    if (condition(argument))
+    if (dti_wait_briefly(wait_policy, condition, argument))
         return true;
-    /* Polls a few times before the clock is read for the first time. */
-    for (uint32_t check = 0; wait_policy->spin_ns != 0 && check < 64; check++) {
-        dti_pause();
-        if (condition(argument))
-            return true;
-    }
     return dti_wait_long(queue, waiter_index, awaits, wait_policy, deadline, condition, argument);
 }
 

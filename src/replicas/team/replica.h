@@ -33,10 +33,6 @@ struct dti_replica {
     uint32_t all_replicas;                       /* of all hosts */
     struct dti_team *team;
     struct dti_replica *of_team; /* itself, if it is no copy */
-    struct dti_arena *arena;
-    ditto_pu pu;  /* the leader's */
-    uint32_t pus; /* the number of PUs in the replica's set */
-    struct dti_crew *crew;
 
     /* The state of src/sync for the run that the replica is in. */
     struct dti_sync *sync;
@@ -51,8 +47,13 @@ struct dti_replica {
      * others. */
     const uint64_t *run_deadline_ns;
 
-    /* See recorder.h. NULL unless the replica is being traced. */
+    /* See recorder.h. NULL unless the replica is being traced. Meetings and collectives read the members up to
+     * this one, which are in one pair of cache lines. */
     struct dti_tracer *tracer;
+    struct dti_arena *arena;
+    struct dti_crew *crew;
+    uint32_t pus; /* the number of PUs in the replica's set */
+    ditto_pu pu;  /* the leader's */
 
     /* What has been recorded. It stays until dti_trace_forget. */
     struct dti_tracer *traced;

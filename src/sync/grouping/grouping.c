@@ -108,8 +108,10 @@ static ditto_status make_group(const ditto_grouping *g, uint32_t group, struct d
     level->sync[group] = sync;
     sync->whole = whole;
     name_group(g, group, sync);
-    for (uint32_t rank = 0; rank < n; rank++)
+    for (uint32_t rank = 0; rank < n; rank++) {
         copy_replica(&whole->replica[id[rank] - first], sync, rank, &member[rank]);
+        sync->state[rank].reported = &whole->state[id[rank] - first];
+    }
     /* Two replicas of a group that have PUs of their own do not share them with each other, also if they do
      * with replicas of other groups. */
     sync->oversubscribed = whole->oversubscribed &&

@@ -156,6 +156,8 @@ ditto_status dti_sync_state_make(struct dti_team *team, struct dti_replica *repl
         sync->diagnosis = malloc(dti_diagnosis_bytes(n));
         if (sync->state != NULL && sync->result != NULL && sync->diagnosis != NULL) {
             memset(sync->state, 0, n * sizeof *sync->state);
+            for (uint32_t i = 0; i < n; i++)
+                sync->state[i].reported = &sync->state[i];
             if (like != NULL) {
                 sync->groupings = like->groupings;
                 sync->kernels = like->kernels;

@@ -133,12 +133,6 @@ bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti
                            uint64_t number)
 {
     struct dti_standstill *mine = &dti_reported_state(self)->standstill;
-    /* As in dti_wait, the clock is not read before the replica has polled a few times. */
-    for (uint32_t check = 0; self->wait_policy.spin_ns != 0 && check < 64; check++) {
-        dti_pause();
-        if (condition(argument))
-            return true;
-    }
     uint64_t end_ns = dti_deadline_at(deadline), soon_ns = dti_lived_ns() + LONG_WAIT_NS;
     struct dti_deadline soon = { deadline->timeout_ms, soon_ns < end_ns ? soon_ns : end_ns };
     if (dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, &soon, condition, argument))

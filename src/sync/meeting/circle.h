@@ -42,11 +42,12 @@ static inline bool dti_await(struct dti_replica *self, uint32_t awaits, struct d
                              dti_condition *condition, void *argument, dti_is_missing *is_missing,
                              uint64_t number)
 {
-    if (condition(argument))
+    if (dti_wait_briefly(&self->wait_policy, condition, argument))
         return true;
     if (__builtin_expect(self->sync->groupings->count != 0, 0))
         return dti_await_with_groups(self, awaits, deadline, condition, argument, is_missing, number);
-    return dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, deadline, condition, argument);
+    return dti_wait_long(self->wait_queue, self->place, awaits, &self->wait_policy, deadline, condition,
+                         argument);
 }
 
 #endif

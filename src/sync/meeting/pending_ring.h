@@ -78,8 +78,7 @@ static inline unsigned char *dti_pending_payload(const struct dti_sync *sync, ui
 void dti_pending_advance(struct dti_replica *self);
 static inline void dti_pending_help(struct dti_replica *self)
 {
-    const struct dti_replica_state *all = dti_reported_state(self);
-    if (__builtin_expect(all->started != all->consumed || all->next_started != NULL, 0))
+    if (__builtin_expect(dti_reported_state(self)->unconsumed != 0, 0))
         dti_pending_advance(self);
 }
 

@@ -150,10 +150,9 @@ struct dti_replica_state {
      * member and the plain members below are not atomic, because only the replica itself uses them. */
     alignas(DTI_CACHE_LINE_PAIR) uint64_t seq;
 
-    /* The last list that passed all checks (call_arguments.c). An equal one is not checked again. */
-    struct dti_checked_list checked_list;
-
-    struct dti_checked_exchanges checked_exchanges;
+    /* The state that has what messages say about the replica, whose collectives are counted over all its
+     * groups. It is that of the whole team. Constant. */
+    struct dti_replica_state *reported;
 
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
      * function may start no other collective. Like the members below that messages show, it is used in the
@@ -164,12 +163,16 @@ struct dti_replica_state {
     uint64_t consumed;       /* those of them that are consumed */
     uint64_t started_before; /* `started` when the function of this run began */
 
-    /* In the state of the whole team, the first of the replica's copies in groups (replica.h) that have
-     * started operations in this run. In the state of a group, the next one. */
-    struct dti_replica *next_started;
+    /* The number of operations that the replica has started and not consumed, in all its groups. Used in the
+     * state of the whole team only. */
+    uint32_t unconsumed;
 
     /* The number of steps that the function of this run has started in parts and not finished. */
     uint32_t open_steps;
+
+    /* In the state of the whole team, the first of the replica's copies in groups (replica.h) that have
+     * started operations in this run. In the state of a group, the next one. */
+    struct dti_replica *next_started;
     struct dti_workspace workspace;
 
     /* The last run whose function the replica began. All accesses to this member and to the next three are
@@ -190,6 +193,11 @@ struct dti_replica_state {
 
     /* Where the replica waits, if that takes long and the strategy has groups. */
     struct dti_standstill standstill;
+
+    /* The last list that passed all checks (call_arguments.c). An equal one is not checked again. */
+    struct dti_checked_list checked_list;
+
+    struct dti_checked_exchanges checked_exchanges;
 
     /* 1 while the replica may use other replicas' buffers (access.h). */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t accessing;
@@ -288,9 +296,6 @@ struct dti_sync {
     /* Of the strategy. All states of a team have the same. */
     struct dti_groupings *groupings;
 
-    /* For messages: " in group 1 of \"rows\"", or "" if this is the state of a team. */
-    char group_text[DTI_GROUP_TEXT_BYTES];
-
     /* The states of the surrounding run and of a run inside this one, or NULL. Each level of runs has its own
      * state, so a run disturbs no other. */
     struct dti_sync *outer;
@@ -336,6 +341,9 @@ struct dti_sync {
 
     /* Text for a debugger, with one line for each replica (api_tuning.c). */
     char *diagnosis;
+
+    /* For messages: " in group 1 of \"rows\"", or "" if this is the state of a team. */
+    char group_text[DTI_GROUP_TEXT_BYTES];
 };
 
 static inline struct dti_replica_state *dti_replica_state_of(const struct dti_replica *self)
@@ -343,11 +351,9 @@ static inline struct dti_replica_state *dti_replica_state_of(const struct dti_re
     return &self->sync->state[self->index];
 }
 
-/* Returns the state that has what messages say about a replica, whose collectives are counted over all its
- * groups. */
 static inline struct dti_replica_state *dti_reported_state(const struct dti_replica *self)
 {
-    return &self->sync->whole->state[self->place];
+    return dti_replica_state_of(self)->reported;
 }
 
 /* Returns the id of the replica that has a rank, for messages. */

@@ -35,6 +35,7 @@ void dti_pending_renew(struct dti_replica_state *state)
 {
     struct dti_pending_ring *ring = state->pending;
     state->started = state->consumed = 0;
+    state->unconsumed = 0;
     ring->known_consumed = ring->ready = ring->num_open = 0;
     /* relaxed, here and below: the go word of the next run publishes the stores. */
     atomic_store_explicit(&ring->consumed, 0, memory_order_relaxed);
@@ -180,6 +181,7 @@ static void advance(struct dti_replica *self)
     while (me->consumed != me->started && is_ready(self, me->consumed + 1) &&
            work_on(self, me->consumed + 1)) {
         me->consumed++;
+        me->reported->unconsumed--;
         atomic_store_explicit(&me->pending->consumed, me->consumed, memory_order_release); /* U0 */
         dti_wait_queue_signal(self->wait_queue, self->place);
     }

@@ -161,6 +161,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
                           memory_order_release);
     dti_wait_queue_signal(self->wait_queue, self->place);
     me->started = number;
+    me->reported->unconsumed++;
     if (sync != sync->whole)
         dti_pending_keep_started(self);
     if (sync->hosts != NULL)
