@@ -47,8 +47,8 @@ struct dti_replica {
      * others. */
     const uint64_t *run_deadline_ns;
 
-    /* See recorder.h. NULL unless the replica is being traced. Meetings and collectives read the members up to
-     * this one, which are in one pair of cache lines. */
+    /* See recorder.h. NULL unless the replica is being traced. Collectives read the members up to this one,
+     * which are in one pair of cache lines. */
     struct dti_tracer *tracer;
     struct dti_arena *arena;
     struct dti_crew *crew;

@@ -56,8 +56,8 @@ struct dti_division {
 
 /* Makes an empty list. Fails with NO_MEMORY. */
 ditto_status dti_groupings_make(struct dti_groupings **out);
-/* Frees the list, and what all groupings consist of, but not what is in the arenas of replicas. The structs of
- * the groupings stay until dti_grouping_destroy. NULL is ignored. */
+/* Frees the list, and what all groupings consist of, but not what is in the arenas of replicas. The structs
+ * of the groupings stay until dti_grouping_destroy. NULL is ignored. */
 void dti_groupings_free(struct dti_groupings *all);
 
 /* Fails with INVALID, UNSUPPORTED or NO_MEMORY. */

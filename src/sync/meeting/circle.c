@@ -93,8 +93,8 @@ static void describe_wait(const struct search *s, uint32_t place, struct dti_tex
     dti_text_add(text, "%s", f->sync->group_text);
 }
 
-/* Writes "replicas 0, 1 wait for each other: replica 0 waits for replica 1 in ditto_barrier #3 in group ..." The
- * ids are first, because the text has room for a few waits only. */
+/* Writes "replicas 0, 1 wait for each other in a circle: replica 0 waits for replica 1 in ...". The ids are
+ * first, because the text has room for a few waits only. */
 static void describe_circle(const struct search *s, uint32_t last, struct dti_text *text)
 {
     uint32_t circle[DITTO_MAX_REPLICAS], length = 0;

@@ -10,11 +10,11 @@
  * meeting, or to the start of the operation. Every wait here is for all members of a group or of the team. So
  * if each replica of a circle is missing in the wait of the one before it, no wait of the circle ends.
  *
- * Invariants  I1  While a replica's version is odd, it is in the meeting, or waits for the operation, that its
- *                 standstill describes. It comes to no other meeting and starts no operation meanwhile, so
- *                 where it is missing, it stays missing.
- *             I2  While a replica is missing in it, no meeting is finished, and no operation consumed, except
- *                 that the run ends. Each wait of a replica is for one meeting or one operation.
+ * Invariants  I1  While a replica's version is odd, it is in the meeting, or waits for the operation, that
+ *                 its standstill describes. It comes to no other meeting and starts no operation meanwhile,
+ *                 so where it is missing, it stays missing.
+ *             I2  While a replica is missing in it, no meeting is finished, and no operation consumed,
+ *                 except that the run ends. Each wait of a replica is for one meeting or one operation.
  * Edges       E0 -> E1  A replica stores its standstill and then its version (release). A replica that reads
  *                       the version (acquire) sees the standstill, and everything that the other one did
  *                       before, such as its arrivals.
