@@ -644,7 +644,7 @@ static void groups_of_a_mesh()
 {
     ditto::strategy strategy(6);
     auto axes = strategy.mesh({ { "data", 2 }, { "tensor", 3 } });
-    CHECK(strategy.describe().find("grouping \"tensor\": 2 groups of at most 3") != std::string::npos);
+    CHECK(strategy.describe().find("(\"tensor\"): 2 groups of at most 3") != std::string::npos);
     strategy.run([&](ditto::replica self) {
         for (auto &axis : axes) {
             ditto_group group = self.group(axis);
