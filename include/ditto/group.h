@@ -68,8 +68,7 @@ typedef struct ditto_group {
  *  @par Thread safety
  *  Any thread may call it. It waits for a run that another thread has started.
  *  @par Cost
- *  Each member allocates its mailboxes near itself, about 300 KiB of addresses, of which it touches 30 KiB.
- * */
+ *  Each member allocates its mailboxes near itself, and touches about 50 KiB. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_split(ditto_strategy *strategy, const uint32_t *colors,
                                                             const uint32_t *keys, uint32_t count,
                                                             ditto_grouping **out);
