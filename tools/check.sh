@@ -123,7 +123,7 @@ part 600 "bare machine" "run tools meson.build meson_options.txt tests/embed" sh
 part 1500 "plain build and tests" . env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 300 "clang build" "$code" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 720 "address and undefined behaviour sanitizers" "$code" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 720 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 840 "thread sanitizer" "$code" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 600 "lint" . ./run lint
 part 260 "models" tests/model sh tests/model/check.sh
 part 120 "install" "$packaging" sh tests/embed/install.sh build-check

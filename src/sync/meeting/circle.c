@@ -103,7 +103,7 @@ static void describe_circle(const struct search *s, uint32_t last, struct dti_te
     dti_text_add(text, "replicas %u", s->whole->replica[s->self].id);
     for (uint32_t k = length; k > 0; k--)
         dti_text_add(text, ", %u", s->whole->replica[circle[k - 1]].id);
-    dti_text_add(text, " wait for each other in a circle");
+    dti_text_add(text, " wait for each other in a circle (use groups in the same order on all replicas)");
     for (uint32_t k = 0, place = s->self; k <= length; k++) {
         uint32_t next = k < length ? circle[length - 1 - k] : s->self;
         dti_text_add(text, "%s replica %u waits for replica %u ", k == 0 ? ":" : ",",

@@ -112,8 +112,8 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
 
 ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *awaited)
 {
-    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s for %s: every replica must make the same calls",
-             self->id, waits_in, awaited);
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s for %s: every %s must make the same calls", self->id,
+             waits_in, awaited, dti_participant(self->sync));
     dti_replica_stop(self);
     return dti_team_stop_status(self->team);
 }

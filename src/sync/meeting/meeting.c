@@ -85,8 +85,9 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
         dti_call_difference(one, other, self->num_replicas, &text);
     dti_access_end(self);
     DTI_FAIL(DITTO_ERR_DIVERGED,
-             "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls",
-             dti_replica_peer(self, a)->id, description, dti_replica_peer(self, b)->id, others, where);
+             "replica %u calls %s, but replica %u calls %s%s: every %s must make the same calls",
+             dti_replica_peer(self, a)->id, description, dti_replica_peer(self, b)->id, others, where,
+             dti_participant(sync));
     dti_replica_stop(self);
     return dti_team_stop_status(self->team);
 }

@@ -356,6 +356,12 @@ static inline struct dti_replica_state *dti_reported_state(const struct dti_repl
     return dti_replica_state_of(self)->reported;
 }
 
+/* For messages: who makes the calls of a state. */
+static inline const char *dti_participant(const struct dti_sync *sync)
+{
+    return sync == sync->whole ? "replica" : "member of a group";
+}
+
 /* Returns the id of the replica that has a rank, for messages. */
 static inline uint32_t dti_id_of_rank(const struct dti_replica *self, uint32_t rank)
 {

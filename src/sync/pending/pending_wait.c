@@ -78,9 +78,8 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
         dti_call_difference(&dti_pending_operation_of(sync, self->index, number)->call,
                             &dti_pending_operation_of(sync, other, number)->call, self->num_replicas, &text);
         DTI_FAIL(DITTO_ERR_DIVERGED,
-                 "replica %u started %s, but replica %u started %s: every replica must make the same "
-                 "calls",
-                 self->id, mine, dti_replica_peer(self, other)->id, theirs);
+                 "replica %u started %s, but replica %u started %s: every %s must make the same calls",
+                 self->id, mine, dti_replica_peer(self, other)->id, theirs, dti_participant(sync));
         dti_replica_stop(self);
         return dti_team_stop_status(self->team);
     }
