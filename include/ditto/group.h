@@ -85,7 +85,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_split(ditto_strategy *stra
  *  @param num_axes  at least 1
  *  @param out       [out] [num_axes] a grouping for each axis. Each is freed by itself
  *  @retval DITTO_ERR_INVALID  an argument or a name is NULL, or num_axes is 0
- *  @retval DITTO_ERR_RANGE    an extent is 0, a name is too long, or the product is another number
+ *  @retval DITTO_ERR_RANGE    an extent is 0, a name is empty or too long, or the product is another number
  *  @return also the errors of ditto_strategy_split
  *  @par Thread safety
  *  As ditto_strategy_split. */

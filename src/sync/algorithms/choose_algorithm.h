@@ -19,7 +19,8 @@ enum dti_algorithm {
     DTI_ALGORITHM_OWNERS,
 
     /* Between two meetings, the replicas of each group divide the indices, and groups exchange what they have
-     * combined. If data is only moved, nothing is exchanged. Scans do not use it. */
+     * combined. If data is only moved, nothing is exchanged. Scans, gathers, scatters and all-to-alls do not
+     * use it. */
     DTI_ALGORITHM_GROUPS,
 
     /* Two replicas. Each copies what the other one needs to staging memory. If an all-reduce

@@ -331,8 +331,7 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
  * 67 us so on two cores of a Zen 4, and 14.5 and 8.1 us on two threads of one core, where 384 KiB took the
  * same time in both ways. Conversions of f16 and bf16 cost more than the transfers. Results that are sources
  * must be made by halves. Both replicas compare the same addresses, so they decide the same. Scans follow the
- * same rule. 1 MiB in place took 42 us by a loop for each result, and 31 us by halves, on two threads of one
- * core. */
+ * same rule. */
 static bool each_makes_its_own(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;

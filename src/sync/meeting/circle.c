@@ -33,11 +33,11 @@ static bool read_standstill(const struct dti_sync *whole, uint32_t place, struct
 {
     const struct dti_standstill *s = &whole->state[place].standstill;
     out->version = atomic_load_explicit(&s->version, memory_order_acquire); /* E1 */
-    /* acquire: see dti_await_with_groups. */
+    /* acquire, all three: their partners are the stores in dti_await_with_groups. */
     out->sync = atomic_load_explicit(&s->sync, memory_order_acquire);
     out->is_missing = atomic_load_explicit(&s->is_missing, memory_order_acquire);
     out->number = atomic_load_explicit(&s->number, memory_order_acquire);
-    /* relaxed: the loads before it are acquire, so it is not older than they are. */
+    /* relaxed: the loads above are acquire, so this one comes after them. */
     return out->version % 2 == 1 && out->version == atomic_load_explicit(&s->version, memory_order_relaxed);
 }
 
@@ -139,8 +139,8 @@ bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti
         return true;
     /* Nobody else writes it. */
     uint64_t version = atomic_load_explicit(&mine->version, memory_order_relaxed) + 1;
-    /* release, all three: a replica that reads one of them does not read the odd version before them again.
-     * */
+    /* release, all three: the version was made even before (below). A reader that has read the old odd version
+     * and reads one of these (acquire) then finds another version, and drops what it has read. */
     atomic_store_explicit(&mine->sync, self->sync, memory_order_release);
     atomic_store_explicit(&mine->is_missing, is_missing, memory_order_release);
     atomic_store_explicit(&mine->number, number, memory_order_release);
@@ -149,7 +149,7 @@ bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti
     stop_if_in_circle(self);
     bool holds = dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, deadline, condition,
                           argument);
-    /* release: the standstill is not read as that of this version any more. */
-    atomic_store_explicit(&mine->version, version + 1, memory_order_release);
+    /* relaxed: the next standstill, or the arrival of this replica, is a release after it. */
+    atomic_store_explicit(&mine->version, version + 1, memory_order_relaxed);
     return holds;
 }

@@ -538,7 +538,7 @@ static void circles_and_other_faults_are_named(void **state)
 {
     try_faults(2, 2, NULL);
     try_faults(2, 2, &OPTIONS(strategy, .wait = DITTO_WAIT_PASSIVE));
-    try_faults(4, 2, NULL);
+    try_faults(4, 2, &OPTIONS(strategy, .stack_bytes = 128 << 10)); /* the smallest stack */
     try_faults(1, 2, NULL); /* on PUs of their own, where there are two */
 }
 
