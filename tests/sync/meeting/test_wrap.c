@@ -130,10 +130,24 @@ static void an_inner_run_differs_from_the_outer_one_after_any_number_of_runs(voi
     run_once(2, NULL, merge_then_meet, &i, &i.report);
 }
 
+/* A replica that has gone further in the same slot is not missing, also across the wrap. */
+static void numbers_are_compared_by_their_order(void **state)
+{
+    static const uint64_t numbers[] = {
+        0, 1, 2, 0x7ffffffe, 0xfffffffe, 0xffffffff, 0x100000000, 0x100000001
+    };
+    for (int i = 0; i < 8; i++) {
+        assert_false(dti_number_is_before(numbers[i], numbers[i]));
+        assert_true(dti_number_is_before(numbers[i], numbers[i] + 2));
+        assert_false(dti_number_is_before(numbers[i] + 2, numbers[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meetings_continue_when_their_numbers_wrap),
+        cmocka_unit_test(numbers_are_compared_by_their_order),
         cmocka_unit_test(an_inner_run_differs_from_the_outer_one_after_any_number_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
