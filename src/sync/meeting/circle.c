@@ -139,8 +139,8 @@ bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti
         return true;
     /* Nobody else writes it. */
     uint64_t version = atomic_load_explicit(&mine->version, memory_order_relaxed) + 1;
-    /* release, all three: the version was made even before (below). A reader that has read the old odd version
-     * and reads one of these (acquire) then finds another version, and drops what it has read. */
+    /* release, all three: the version was made even before (below). A reader that has read the old odd
+     * version and reads one of these (acquire) then finds another version, and drops what it has read. */
     atomic_store_explicit(&mine->sync, self->sync, memory_order_release);
     atomic_store_explicit(&mine->is_missing, is_missing, memory_order_release);
     atomic_store_explicit(&mine->number, number, memory_order_release);
