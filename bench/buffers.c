@@ -109,18 +109,30 @@ void work_free(const struct work *work, struct worker *workers)
 
 /* -- PUs -- */
 
-uint32_t part_pu(uint32_t id, uint32_t count)
+/* Returns the PUs that the process might use before any thread was bound. */
+static const cpu_set_t *first_pus(void)
 {
-    static cpu_set_t first; /* the PUs of the process before any thread was bound */
+    static cpu_set_t first;
     static bool known;
     if (!known) {
         sched_getaffinity(0, sizeof first, &first);
         known = true;
     }
-    uint32_t pus = (uint32_t)CPU_COUNT(&first), wanted = count > pus ? id * pus / count : id, cpu = 0;
-    while (cpu < CPU_SETSIZE && (!CPU_ISSET(cpu, &first) || wanted-- > 0))
+    return &first;
+}
+
+uint32_t part_pu(uint32_t id, uint32_t count)
+{
+    const cpu_set_t *first = first_pus();
+    uint32_t pus = (uint32_t)CPU_COUNT(first), wanted = count > pus ? id * pus / count : id, cpu = 0;
+    while (cpu < CPU_SETSIZE && (!CPU_ISSET(cpu, first) || wanted-- > 0))
         cpu++;
     return cpu;
+}
+
+uint32_t part_group(uint32_t id, uint32_t count, uint32_t groups)
+{
+    return count > (uint32_t)CPU_COUNT(first_pus()) ? id % groups : id / (count / groups);
 }
 
 void pin_to_part(uint32_t id, uint32_t count)

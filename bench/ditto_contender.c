@@ -16,16 +16,19 @@ struct ditto_state {
     struct timing loops;          /* of the last batch of loops */
     const struct worker *counted; /* the workers of the last batch */
     bool plain;                   /* does the plain all-reduce instead of its variants */
-    ditto_wait_policy wait;       /* of a contender that makes its strategy in `prepare` */
+    bool divides;                 /* makes groups */
+    ditto_grouping *grouping;     /* of the replicas, or NULL */
+    ditto_wait_policy wait;
 };
 
-/* The handle of the replica that runs on this thread. */
+/* The handle of the replica that runs on this thread, and the options of its calls, which name its group. */
 static _Thread_local ditto_replica *this_replica;
+static _Thread_local const ditto_reduce_options *this_options;
 
 static void barrier(void *context, uint32_t id)
 {
     (void)context, (void)id;
-    must(ditto_barrier(this_replica, NULL));
+    must(ditto_barrier(this_replica, this_options));
 }
 
 /* The tensors of a list. They are ready before the call, as in a user's program. */
@@ -51,63 +54,82 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
     (void)context;
     switch (work->kind) {
     case BENCH_ALL_GATHER:
-        must(ditto_all_gather(this_replica, src + own_part, dst, part, NULL, work->dtype, NULL));
+        must(ditto_all_gather(this_replica, src + own_part, dst, part, NULL, work->dtype, this_options));
         break;
     case BENCH_BROADCAST:
-        must(ditto_broadcast_from_root(this_replica, dst, count, work->dtype, work->root, NULL));
+        must(ditto_broadcast_from_root(this_replica, dst, count, work->dtype, work->root, this_options));
         break;
     case BENCH_REDUCE_SCATTER:
-        must(
-            ditto_reduce_scatter(this_replica, src, dst + own_part, part, NULL, work->dtype, work->op, NULL));
+        must(ditto_reduce_scatter(this_replica, src, dst + own_part, part, NULL, work->dtype, work->op,
+                                  this_options));
         break;
     case BENCH_REDUCE:
-        must(ditto_reduce_to_root(this_replica, src, dst, count, work->dtype, work->op, work->root, NULL));
+        must(ditto_reduce_to_root(this_replica, src, dst, count, work->dtype, work->op, work->root,
+                                  this_options));
         break;
     case BENCH_GATHER:
         must(ditto_gather_to_root(this_replica, src + own_part, dst, part, NULL, NULL, work->dtype,
-                                  work->root, NULL));
+                                  work->root, this_options));
         break;
     case BENCH_SCATTER:
         must(ditto_scatter_from_root(this_replica, src, dst + own_part, part, NULL, NULL, work->dtype,
-                                     work->root, NULL));
+                                     work->root, this_options));
         break;
     case BENCH_ALL_TO_ALL:
-        must(ditto_all_to_all(this_replica, src, dst, part, NULL, work->dtype, NULL));
+        must(ditto_all_to_all(this_replica, src, dst, part, NULL, work->dtype, this_options));
         break;
     case BENCH_SCAN:
-        must(ditto_scan(this_replica, src, dst, count, work->dtype, work->op, NULL));
+        must(ditto_scan(this_replica, src, dst, count, work->dtype, work->op, this_options));
         break;
     case BENCH_SCAN_EXCLUSIVE:
-        must(ditto_scan_exclusive(this_replica, src, dst, count, work->dtype, work->op, NULL));
+        must(ditto_scan_exclusive(this_replica, src, dst, count, work->dtype, work->op, this_options));
         break;
     case BENCH_LIST:
-        must(ditto_all_reduce_list(this_replica, list, WORK_TENSORS, work->op, NULL));
+        must(ditto_all_reduce_list(this_replica, list, WORK_TENSORS, work->op, this_options));
         break;
     case BENCH_ASYNC:
-        must(ditto_all_reduce_start(this_replica, src, dst, count, work->dtype, work->op, NULL, &pending));
+        must(ditto_all_reduce_start(this_replica, src, dst, count, work->dtype, work->op, this_options,
+                                    &pending));
         must(ditto_wait(this_replica, &pending, NULL));
         break;
     default:
-        must(ditto_all_reduce(this_replica, src, dst, count, work->dtype, work->op, NULL));
+        must(ditto_all_reduce(this_replica, src, dst, count, work->dtype, work->op, this_options));
     }
 }
 
 static const struct contender_ops ops = { barrier, collective };
 
+/* Returns the group of a replica, which is the whole team if there are no groups. */
+static ditto_group group_of(const struct ditto_state *s, ditto_replica *self)
+{
+    ditto_group group = { .rank = ditto_replica_id(self), .size = s->work->replicas };
+    if (s->grouping != NULL)
+        must(ditto_group_of(self, s->grouping, &group));
+    return group;
+}
+
 static ditto_status batch_on_replica(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
+    ditto_group group = group_of(s, self);
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    struct worker *workers = s->workers + group.index * group.size;
+    if (s->work->alone && group.index > 0)
+        return DITTO_OK;
+    options.group = &group;
     this_replica = self;
+    this_options = s->grouping != NULL ? &options : NULL;
     if (s->work->kind == BENCH_LIST)
-        make_list(s->work, &s->workers[ditto_replica_id(self)]);
-    work_batch(s->work, s->workers, ditto_replica_id(self), &ops, s, s->baseline);
+        make_list(s->work, &workers[group.rank]);
+    work_batch(s->work, workers, group.rank, &ops, s, s->baseline);
     return DITTO_OK;
 }
 
 static ditto_status touch_on_replica(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
-    work_touch(s->work, s->workers, ditto_replica_id(self));
+    ditto_group group = group_of(s, self);
+    work_touch(s->work, s->workers + group.index * group.size, group.rank);
     return DITTO_OK;
 }
 
@@ -225,9 +247,16 @@ static const struct counts *counts(void *state, uint32_t replica)
     return &s->counted[replica].counts;
 }
 
-static struct timing batch(void *state, const struct work *work, bool baseline)
+/* Returns the work of all groups, whose workers are one group after the other. */
+static struct work of_groups(const struct ditto_state *s, const struct work *work)
 {
-    struct ditto_state *s = state;
+    struct work all = *work;
+    all.replicas *= s->divides ? work->groups : 1;
+    return all;
+}
+
+static struct timing batch_in_scope(struct ditto_state *s, const struct work *work, bool baseline)
+{
     struct worker *buffers = s->workers;
     struct work this_work = *work;
     s->work = &this_work;
@@ -239,16 +268,27 @@ static struct timing batch(void *state, const struct work *work, bool baseline)
     else if (s->plain)
         this_work.kind = BENCH_ALL_REDUCE;
     must(ditto_strategy_run(s->strategy, batch_on_replica, s));
-    struct timing timing = work_timing(s->workers, work->replicas);
+    struct timing timing = work_timing(s->workers, of_groups(s, work).replicas);
     s->counted = s->workers;
     s->workers = buffers;
+    return timing;
+}
+
+/* In the scope of a strategy, its runs need not bind this thread to the PUs of replica 0. */
+static struct timing batch(void *state, const struct work *work, bool baseline)
+{
+    struct ditto_state *s = state;
+    must(ditto_strategy_scope_enter(s->strategy));
+    struct timing timing = batch_in_scope(s, work, baseline);
+    must(ditto_strategy_scope_leave(s->strategy));
     return timing;
 }
 
 static bool prepare(void *state, const struct work *work)
 {
     struct ditto_state *s = state;
-    s->workers = work_allocate(work);
+    struct work all = of_groups(s, work);
+    s->workers = work_allocate(&all);
     s->work = work;
     must(
         ditto_strategy_run(s->strategy, work->kind == BENCH_PARALLEL_FOR ? touch_loop : touch_on_replica, s));
@@ -258,7 +298,8 @@ static bool prepare(void *state, const struct work *work)
 static void finish(void *state, const struct work *work)
 {
     struct ditto_state *s = state;
-    work_free(work, s->workers);
+    struct work all = of_groups(s, work);
+    work_free(&all, s->workers);
     s->workers = NULL;
 }
 
@@ -305,7 +346,6 @@ static struct ditto_state *new_state(ditto_strategy *strategy)
 static void close_first(void *state)
 {
     struct ditto_state *s = state;
-    must(ditto_strategy_scope_leave(s->strategy));
     must(ditto_strategy_destroy(s->strategy));
     free(s);
 }
@@ -321,43 +361,92 @@ static struct contender contender(const char *name, struct ditto_state *s, void 
                                .counts = counts };
 }
 
-uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas)
+/* -- strategies that live for a batch or a work, because others would share their PUs -- */
+
+static void create_strategy(struct ditto_state *s, uint32_t replicas)
 {
-    struct ditto_state *s = new_state(NULL);
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.num_replicas = replicas;
-    if (kind == BENCH_PARALLEL_FOR)
-        create_wide(replicas, &s->strategy);
-    else
-        must(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
-    must(ditto_strategy_scope_enter(s->strategy));
-    out[0] = contender("ditto", s, close_first);
-    if (kind != BENCH_LIST && kind != BENCH_ASYNC)
-        return 1;
-    out[1] = contender("ditto-plain", new_state(s->strategy), free);
+    options.wait = s->wait;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
+}
+
+static void destroy_strategy(struct ditto_state *s)
+{
+    must(ditto_grouping_destroy(s->grouping));
+    must(ditto_strategy_destroy(s->strategy));
+    s->grouping = NULL;
+    s->strategy = NULL;
+}
+
+/* Makes the groups, or a strategy with as many replicas as a group. */
+static void create_groups(struct ditto_state *s, const struct work *work)
+{
+    uint32_t replicas = work->replicas * (s->divides ? work->groups : 1), colors[WORK_MOST_REPLICAS];
+    create_strategy(s, replicas);
+    for (uint32_t id = 0; id < replicas; id++)
+        colors[id] = part_group(id, replicas, work->groups);
+    if (s->divides)
+        must(ditto_strategy_split(s->strategy, colors, NULL, replicas, &s->grouping));
+}
+
+static bool prepare_groups(void *state, const struct work *work)
+{
+    create_groups(state, work);
+    bool done = prepare(state, work);
+    destroy_strategy(state);
+    return done;
+}
+
+static struct timing batch_of_groups(void *state, const struct work *work, bool baseline)
+{
+    create_groups(state, work);
+    struct timing timing = batch(state, work, baseline);
+    destroy_strategy(state);
+    return timing;
+}
+
+static uint32_t groups_open(struct contender *out)
+{
+    static const char *const names[] = { "ditto", "ditto-strategy" };
+    for (int i = 0; i < 2; i++) {
+        struct ditto_state *s = new_state(NULL);
+        s->divides = i == 0;
+        out[i] = contender(names[i], s, free);
+        out[i].prepare = prepare_groups;
+        out[i].batch = batch_of_groups;
+    }
     return 2;
 }
 
-/* -- ways to wait -- */
-
 static bool prepare_waiting(void *state, const struct work *work)
 {
-    struct ditto_state *s = state;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.num_replicas = work->replicas;
-    options.wait = s->wait;
-    must(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
-    must(ditto_strategy_scope_enter(s->strategy));
+    create_strategy(state, work->replicas);
     return prepare(state, work);
 }
 
 static void finish_waiting(void *state, const struct work *work)
 {
-    struct ditto_state *s = state;
     finish(state, work);
-    must(ditto_strategy_scope_leave(s->strategy));
-    must(ditto_strategy_destroy(s->strategy));
-    s->strategy = NULL;
+    destroy_strategy(state);
+}
+
+/* -- opening -- */
+
+uint32_t ditto_contender_open(struct contender *out, const struct request *q)
+{
+    if (q->groups > 0)
+        return groups_open(out);
+    struct ditto_state *s = new_state(NULL);
+    if (q->kind == BENCH_PARALLEL_FOR)
+        create_wide(q->replicas, &s->strategy);
+    else
+        create_strategy(s, q->replicas);
+    out[0] = contender("ditto", s, close_first);
+    if (q->kind != BENCH_LIST && q->kind != BENCH_ASYNC)
+        return 1;
+    out[1] = contender("ditto-plain", new_state(s->strategy), free);
+    return 2;
 }
 
 uint32_t waiting_dittos_open(struct contender *out)

@@ -174,7 +174,10 @@ static void heats(struct contender *contenders, uint32_t count, struct work work
 
 static struct work barrier_like(const struct work *work)
 {
-    return (struct work){ .kind = BENCH_BARRIER, .replicas = work->replicas };
+    struct work barrier = { .kind = BENCH_BARRIER, .replicas = work->replicas };
+    barrier.groups = work->groups;
+    barrier.alone = work->alone;
+    return barrier;
 }
 
 /* Runs the batches of a contender in a round. A barrier is measured because the baseline contains one, which

@@ -63,10 +63,11 @@ struct measured {
  * are valid until the next measurement. */
 uint32_t measure(struct contender *contenders, uint32_t count, struct work work, struct measured *row);
 
-/* ditto_contender.c: makes a strategy of `replicas` replicas, or, for a parallel-for, of one replica with as
- * many PUs. For BENCH_LIST and BENCH_ASYNC there is a second contender, which does the plain all-reduce.
- * Returns the number of contenders that were written to out. */
-uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas);
+/* ditto_contender.c: makes a strategy of the requested replicas, or, for a parallel-for, of one replica with
+ * as many PUs. A second contender has what the first is compared with: for BENCH_LIST and BENCH_ASYNC the
+ * plain all-reduce, and for groups a strategy with as many replicas as one group. Returns the number of
+ * contenders that were written to out. */
+uint32_t ditto_contender_open(struct contender *out, const struct request *request);
 /* bound.c: makes a contender of each form of this kind. They are valid until bound_close. Returns their
  * number. */
 uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replicas);

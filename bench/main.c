@@ -27,8 +27,8 @@ static uint32_t open_all(const struct request *q, struct contender *contenders)
     char folder[4096];
     own_folder(folder, sizeof folder);
     uint32_t peer_count = peers_open(peers, folder, q->peers, q->replicas), bounds, count;
-    bounds = bound_open(&peers[peer_count], q->kind, q->replicas);
-    count = ditto_contender_open(contenders, q->kind, q->replicas);
+    bounds = bound_open(&peers[peer_count], q->kind, request_members(q));
+    count = ditto_contender_open(contenders, q);
     memcpy(&contenders[count], peers, (peer_count + bounds) * sizeof *peers);
     return count + peer_count + bounds;
 }
@@ -75,7 +75,9 @@ static bool measure_all(const struct request *q)
     for (uint32_t i = 0; i < q->sizes; i++)
         for (uint32_t k = 0; k < q->skews; k++) {
             struct work work = { .kind = q->kind,
-                                 .replicas = q->replicas,
+                                 .replicas = request_members(q),
+                                 .groups = q->groups,
+                                 .alone = q->alone,
                                  .bytes = q->bytes[i],
                                  .dtype = q->dtype,
                                  .op = q->op,

@@ -20,7 +20,7 @@
 #define END_SECONDS    5
 
 struct peer {
-    const char *name;
+    const char *name, *family;
     pid_t child; /* the peer, or the program that starts its processes */
     pid_t processes[WORK_MOST_REPLICAS];
     uint32_t count;
@@ -281,8 +281,11 @@ static struct timing batch(void *state, const struct work *work, bool baseline)
 
 static bool prepare(void *state, const struct work *work)
 {
-    return ask(state, "prepare %d %lu %d %d %d %d\n", (int)work->kind, (unsigned long)work->bytes,
-               (int)work->dtype, (int)work->op, work->in_place, work->turns)
+    const struct peer *p = state;
+    if (work->groups > 0 && (strcmp(p->family, "MPI") != 0 || work->alone))
+        return false;
+    return ask(state, "prepare %d %lu %d %d %d %d %u\n", (int)work->kind, (unsigned long)work->bytes,
+               (int)work->dtype, (int)work->op, work->in_place, work->turns, work->groups)
                .seconds > 0;
 }
 
@@ -322,6 +325,7 @@ static struct peer *open_peer(const struct launch *launch, const char *folder, u
         return NULL;
     }
     p->name = launch->name;
+    p->family = launch->family;
     p->replicas = replicas;
     if (read_greeting(p))
         return p;

@@ -110,7 +110,10 @@ static void csv_row(const struct request *q, const struct work *work, const stru
 {
     const struct bench_facts *facts = &bench_facts[q->kind];
     bool loop = q->kind == BENCH_PARALLEL_FOR, skew = q->kind == BENCH_SKEW;
-    printf("%s,%s,%u,", facts->name, c->name, loop ? 1 : q->replicas);
+    printf("%s", facts->name);
+    if (q->groups > 0)
+        printf(" in %s%u groups", q->alone ? "1 of " : "", q->groups);
+    printf(",%s,%u,", c->name, loop ? 1 : q->replicas);
     printf("%s,%s,%s,", facts->collective ? ditto_dtype_name(q->dtype) : "",
            facts->reduces ? ditto_op_name(q->op) : "", facts->collective ? (q->in_place ? "1" : "0") : "");
     printf("%zu,%llu,%.0f,%.0f,%.0f,%.3f,%.0f,%d,", work->bytes, (unsigned long long)r->reps, r->min_ns,
@@ -180,12 +183,16 @@ static void remarks(const struct request *q, const struct work *work, const stru
                     const struct measured *row, uint32_t count)
 {
     const struct result *r = row->result;
-    double plain_ns = ns_of_name(c, r, count, "ditto-plain");
+    double plain_ns = ns_of_name(c, r, count, "ditto-plain"),
+           alone_ns = ns_of_name(c, r, count, "ditto-strategy");
     if (q->dtype != DITTO_F32 || q->op != DITTO_SUM)
         printf(" %s %s", ditto_dtype_name(q->dtype),
                bench_facts[q->kind].reduces ? ditto_op_name(q->op) : "");
     if (plain_ns > 0 && r[0].median_ns > 0)
         printf(" %.2f of the plain call", r[0].median_ns / plain_ns);
+    if (q->groups > 0 && alone_ns > 0 && r[0].median_ns > 0)
+        printf(" %s%u groups: %.2f of a strategy of %u", q->alone ? "1 of " : "", q->groups,
+               r[0].median_ns / alone_ns, work->replicas);
     if (q->kind == BENCH_SKEW)
         printf(" late by %u us, CPU seconds of those of the work:", work->skew_ns / 1000);
     if (work_is_program(q->kind))

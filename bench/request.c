@@ -19,6 +19,8 @@ enum {
     BYTES,
     DTYPE,
     OP,
+    GROUPS,
+    ALONE,
     IN_PLACE,
     TURNS,
     SKEW,
@@ -77,6 +79,9 @@ static struct command_row rows[END + 1] = {
                 "parallel-for the array" },
     [DTYPE] = { "--dtype", "DTYPE", "of collectives: f16, bf16, f32 and so on (default: f32)" },
     [OP] = { "--op", "OP", "of reductions: SUM, MAX and so on (default: SUM)" },
+    [GROUPS] = { "--groups", "G",
+                 "of collectives and barrier: the replicas form G groups, which all do the work" },
+    [ALONE] = { "--alone", NULL, "of --groups: only the first does it, and the others have returned" },
     [IN_PLACE] = { "--in-place", NULL, "of collectives: the output is the input's buffer" },
     [TURNS] = { "--turns", NULL,
                 "of broadcast, reduce, gather and scatter: all replicas take turns as root" },
@@ -189,10 +194,11 @@ static void check_size(const struct request *r, size_t bytes)
     bool parts = facts->input == EXTENT_OWN_PART || facts->output == EXTENT_OWN_PART ||
                  r->kind == BENCH_ALL_TO_ALL;
     size_t element = work_element_bytes(r->dtype), unit = element > 4 ? element : 4;
+    uint32_t members = request_members(r);
     char text[32];
     snprintf(text, sizeof text, "%zu", bytes);
     if (parts)
-        unit = (bytes >= (size_t)r->replicas * 64 ? 64 : unit) * r->replicas;
+        unit = (bytes >= (size_t)members * 64 ? 64 : unit) * members;
     if (bytes % unit != 0)
         refuse(text, parts ? "is no multiple of replicas x 64, or, if it is small, of replicas x element"
                            : "is no multiple of 4 and of an element");
@@ -218,6 +224,9 @@ static bool has_option(enum bench_kind kind, int option)
         return facts->collective && kind != BENCH_ALL_TO_ALL;
     case OP:
         return facts->reduces;
+    case GROUPS:
+    case ALONE:
+        return facts->collective || kind == BENCH_BARRIER;
     case TURNS:
         return work_has_root(kind);
     case SKEW:
@@ -253,6 +262,12 @@ static void take_option(struct request *r, int option)
         break;
     case OP:
         r->op = parse_op();
+        break;
+    case GROUPS:
+        r->groups = (uint32_t)command_number(&line, 1, WORK_MOST_REPLICAS);
+        break;
+    case ALONE:
+        r->alone = true;
         break;
     case IN_PLACE:
         r->in_place = true;
@@ -322,6 +337,10 @@ struct request request_parse(int count, char **word)
             command_refuse(&line, "%s is no option of %s", rows[option].name, rows[name].name);
     }
     r.in_place |= bench_facts[r.kind].one_buffer;
+    if (r.groups > 0 && r.replicas % r.groups != 0)
+        command_refuse(&line, "--groups must divide the number of replicas, which is %u", r.replicas);
+    if (r.alone && r.groups == 0)
+        command_refuse(&line, "--alone needs --groups");
     for (uint32_t i = 0; i < r.sizes; i++)
         check_size(&r, r.bytes[i]);
     return r;

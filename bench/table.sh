@@ -50,6 +50,8 @@ table() {
     for name in broadcast reduce; do row $name --bytes 8,2K,32K --turns; done
     for dtype in f32 f64 i32 bf16; do row all-reduce --dtype $dtype --bytes 1M --in-place; done
     row all-reduce --dtype bf16 --bytes 2K,32K,512K,8M --in-place # activations of language models
+    row all-reduce --replicas 4 --groups 2 --alone --bytes 8,32K,1M --in-place
+    for replicas in 4 8; do row all-reduce --replicas $replicas --groups 2 --bytes 8,32K,1M --in-place; done
     row list --bytes 400K --in-place
     row async --bytes $sizes --in-place
     row skew --bytes 32K --skew 0,20,200 --in-place

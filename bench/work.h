@@ -110,8 +110,14 @@ enum { WORK_TENSORS = 100, WORK_MOST_REPLICAS = 1024 };
 struct work {
     enum bench_kind kind;
 
-    /* The number of threads. For a parallel-for these are the devices of one replica. */
+    /* The number of threads. For a parallel-for these are the devices of one replica. Of groups these are the
+     * members of one. */
     uint32_t replicas;
+
+    /* Of collectives: as many groups do the work at the same time, each for itself. 0 means that there are no
+     * groups. If `alone` is true, only the first does it, and the others have nothing to do. */
+    uint32_t groups;
+    bool alone;
 
     /* The size of a replica's input or output, whichever is larger. For a parallel-for it is the size of the
      * array, and 0 means an empty body. */
@@ -217,6 +223,10 @@ double now_seconds(void);
  * than PUs, threads with successive numbers share a PU. The first call reads which PUs the process may use,
  * so no thread may be bound before it. */
 uint32_t part_pu(uint32_t id, uint32_t count);
+
+/* Returns the group of thread number `id` of `count`. Neighbours form a group. If there are more threads than
+ * PUs, threads of one PU are in different groups, so that a group has as many PUs as it can have. */
+uint32_t part_group(uint32_t id, uint32_t count, uint32_t groups);
 
 /* Binds the calling thread to part_pu. */
 void pin_to_part(uint32_t id, uint32_t count);

@@ -16,6 +16,9 @@ static struct work work;
 static struct counts gathered[WORK_MOST_REPLICAS]; /* of all ranks, in rank 0 */
 static int rank, ranks;
 
+/* The ranks that work together: all, or those of a group. */
+static MPI_Comm members = MPI_COMM_WORLD;
+
 /* Returns MPI_DATATYPE_NULL if reductions of the dtype are not measured in MPI. Copies use MPI_BYTE. */
 static MPI_Datatype type_of(ditto_dtype dtype)
 {
@@ -50,14 +53,14 @@ static MPI_Op op_of(ditto_op op)
 static void barrier(void *context, uint32_t id)
 {
     (void)context, (void)id;
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(members);
 }
 
 static void all_reduce(const struct work *w, const struct worker *mine, struct span s)
 {
     size_t element = work_element_bytes(w->dtype);
     MPI_Allreduce(w->in_place ? MPI_IN_PLACE : mine->src + s.first, mine->dst + s.first,
-                  (int)((s.end - s.first) / element), type_of(w->dtype), op_of(w->op), MPI_COMM_WORLD);
+                  (int)((s.end - s.first) / element), type_of(w->dtype), op_of(w->op), members);
 }
 
 static void collective(void *context, uint32_t id, const struct work *w, struct worker *all)
@@ -76,43 +79,42 @@ static void collective(void *context, uint32_t id, const struct work *w, struct 
             all_reduce(w, mine, work_tensor(w, i));
         break;
     case BENCH_ASYNC:
-        MPI_Iallreduce(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD,
-                       &request);
+        MPI_Iallreduce(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, members, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         break;
     case BENCH_ALL_GATHER:
         MPI_Allgather(w->in_place ? MPI_IN_PLACE : mine->src + own.first, (int)(own.end - own.first),
-                      MPI_BYTE, mine->dst, (int)(own.end - own.first), MPI_BYTE, MPI_COMM_WORLD);
+                      MPI_BYTE, mine->dst, (int)(own.end - own.first), MPI_BYTE, members);
         break;
     case BENCH_BROADCAST:
-        MPI_Bcast(mine->dst, (int)w->bytes, MPI_BYTE, (int)w->root, MPI_COMM_WORLD);
+        MPI_Bcast(mine->dst, (int)w->bytes, MPI_BYTE, (int)w->root, members);
         break;
     case BENCH_REDUCE_SCATTER:
-        MPI_Reduce_scatter_block(mine->src, mine->dst + own.first, part, type, op, MPI_COMM_WORLD);
+        MPI_Reduce_scatter_block(mine->src, mine->dst + own.first, part, type, op, members);
         break;
     case BENCH_REDUCE:
         MPI_Reduce(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op,
-                   (int)w->root, MPI_COMM_WORLD);
+                   (int)w->root, members);
         break;
     case BENCH_GATHER:
         MPI_Gather(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src + own.first,
                    (int)(own.end - own.first), MPI_BYTE, mine->dst, (int)(own.end - own.first), MPI_BYTE,
-                   (int)w->root, MPI_COMM_WORLD);
+                   (int)w->root, members);
         break;
     case BENCH_SCATTER:
         MPI_Scatter(mine->src, (int)(own.end - own.first), MPI_BYTE,
                     w->in_place && id == w->root ? MPI_IN_PLACE : mine->dst + own.first,
-                    (int)(own.end - own.first), MPI_BYTE, (int)w->root, MPI_COMM_WORLD);
+                    (int)(own.end - own.first), MPI_BYTE, (int)w->root, members);
         break;
     case BENCH_ALL_TO_ALL:
         MPI_Alltoall(mine->src, (int)(own.end - own.first), MPI_BYTE, mine->dst, (int)(own.end - own.first),
-                     MPI_BYTE, MPI_COMM_WORLD);
+                     MPI_BYTE, members);
         break;
     case BENCH_SCAN:
-        MPI_Scan(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD);
+        MPI_Scan(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, members);
         break;
     case BENCH_SCAN_EXCLUSIVE:
-        MPI_Exscan(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD);
+        MPI_Exscan(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, members);
         break;
     default:
         all_reduce(w, mine, (struct span){ 0, w->bytes });
@@ -137,11 +139,32 @@ static bool has_buffers(enum bench_kind kind)
     return bench_facts[kind].collective || work_is_program(kind) || kind == BENCH_WAIT;
 }
 
+/* Chooses the ranks that work together. */
+static void form_groups(uint32_t groups)
+{
+    if (members != MPI_COMM_WORLD)
+        MPI_Comm_free(&members);
+    members = MPI_COMM_WORLD;
+    work.replicas = (uint32_t)ranks;
+    if (groups == 0)
+        return;
+    work.replicas /= groups;
+    MPI_Comm_split(MPI_COMM_WORLD, (int)part_group((uint32_t)rank, (uint32_t)ranks, groups), rank, &members);
+}
+
+/* Returns the number of this process among those that work together. */
+static uint32_t member(void)
+{
+    int number;
+    MPI_Comm_rank(members, &number);
+    return (uint32_t)number;
+}
+
 static bool prepare(const struct work *wanted)
 {
     const struct bench_facts *facts = &bench_facts[wanted->kind];
     work = *wanted;
-    work.replicas = (uint32_t)ranks;
+    form_groups(wanted->groups);
     work.in_processes = true;
     if (wanted->kind != BENCH_BARRIER && !has_buffers(wanted->kind))
         return false;
@@ -150,8 +173,8 @@ static bool prepare(const struct work *wanted)
     /* In place, MPI writes each part to the beginning of the buffer. */
     if (wanted->kind == BENCH_REDUCE_SCATTER && wanted->in_place)
         return false;
-    workers = work_allocate_one(&work, (uint32_t)rank);
-    work_touch(&work, workers, (uint32_t)rank);
+    workers = work_allocate_one(&work, member());
+    work_touch(&work, workers, member());
     return true;
 }
 
@@ -160,9 +183,10 @@ static struct timing batch(bool baseline)
 {
     struct worker *used = has_buffers(work.kind) ? workers : clocks;
     struct timing all = { 0, 0, 0 }, mine;
-    struct counts *counts = &used[rank].counts;
-    work_batch(&work, used, (uint32_t)rank, &ops, NULL, baseline);
-    mine = used[rank].timing;
+    uint32_t id = member();
+    struct counts *counts = &used[id].counts;
+    work_batch(&work, used, id, &ops, NULL, baseline);
+    mine = used[id].timing;
     MPI_Reduce(&mine.seconds, &all.seconds, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&mine.cpu_seconds, &all.cpu_seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Reduce(&mine.operation_seconds, &all.operation_seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);

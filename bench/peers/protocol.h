@@ -1,6 +1,8 @@
 /* bench/peers/protocol.h - the lines that a peer's process reads from its standard input, and its answers.
  *
- *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0 0, or 0 0 0 if the peer cannot do such work
+ *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS GROUPS
+ *                                                     1 0 0, or 0 0 0 if the peer cannot do such work. Only
+ *                                                     MPI is asked for groups
  *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all,
  *                                                     seconds in operations, and the counts of replica 0,
  *                                                     1, ...
@@ -23,7 +25,7 @@ enum order_kind { ORDER_PREPARE, ORDER_BATCH, ORDER_FINISH, ORDER_FUNCTIONS, ORD
 struct order {
     enum order_kind what;
 
-    /* `prepare` has kind, bytes, dtype, op, in_place and turns. `batch` has kind, reps and skew_ns.
+    /* `prepare` has kind, bytes, dtype, op, in_place, turns and groups. `batch` has kind, reps and skew_ns.
      * `functions` has reps. All other members are 0. */
     struct work work;
     int baseline;
@@ -34,12 +36,13 @@ static inline struct order read_order(FILE *from)
 {
     char line[256];
     int kind = 0, dtype = 0, op = 0, in_place = 0, turns = 0, baseline = 0, row = 0;
-    unsigned skew_ns = 0;
+    unsigned skew_ns = 0, groups = 0;
     unsigned long reps = 0, bytes = 0;
     struct order order;
     if (fgets(line, sizeof line, from) == NULL)
         order.what = ORDER_END;
-    else if (sscanf(line, "prepare %d %lu %d %d %d %d", &kind, &bytes, &dtype, &op, &in_place, &turns) == 6)
+    else if (sscanf(line, "prepare %d %lu %d %d %d %d %u", &kind, &bytes, &dtype, &op, &in_place, &turns,
+                    &groups) == 7)
         order.what = ORDER_PREPARE;
     else if (sscanf(line, "batch %d %lu %u %d", &kind, &reps, &skew_ns, &baseline) == 4)
         order.what = ORDER_BATCH;
@@ -49,6 +52,8 @@ static inline struct order read_order(FILE *from)
         order.what = ORDER_FINISH;
     order.work.kind = (enum bench_kind)kind;
     order.work.replicas = 0;
+    order.work.groups = groups;
+    order.work.alone = false;
     order.work.bytes = bytes;
     order.work.dtype = (ditto_dtype)dtype;
     order.work.op = (ditto_op)op;

@@ -48,15 +48,15 @@ def main():
         pids = [int(word) for word in peer.stdout.readline().split()[1:]]
         assert len(set(pids)) == 2 and pids[0] == peer.pid, pids
         for dtype, size, in_place in ((F32, 1024, 1), (BF16, 1 << 20, 0), (F32, 3 << 20, 1)):
-            assert ask(peer, f"prepare {ALL_REDUCE} {size} {dtype} {SUM} {in_place} 0") == [1, 0, 0]
+            assert ask(peer, f"prepare {ALL_REDUCE} {size} {dtype} {SUM} {in_place} 0 0") == [1, 0, 0]
             # Results are checked before the first repetition.
             for kind, baseline in ((ALL_REDUCE, 0), (ALL_REDUCE, 1), (BARRIER, 0)):
                 answer = ask(peer, f"batch {kind} 2 0 {baseline}")
                 assert len(answer) == 3 and answer[0] > 0 and answer[1] > 0, answer
             assert ask(peer, "finish") == [1, 0, 0]
-        assert ask(peer, f"prepare {ALL_REDUCE} 64 {F64} {SUM} 0 0") == [0, 0, 0]
-        assert ask(peer, f"prepare {ALL_REDUCE} 64 {F32} {MAX} 0 0") == [0, 0, 0]
-        assert ask(peer, f"prepare {ALL_GATHER} 128 {F32} {SUM} 0 0") == [0, 0, 0]
+        assert ask(peer, f"prepare {ALL_REDUCE} 64 {F64} {SUM} 0 0 0") == [0, 0, 0]
+        assert ask(peer, f"prepare {ALL_REDUCE} 64 {F32} {MAX} 0 0 0") == [0, 0, 0]
+        assert ask(peer, f"prepare {ALL_GATHER} 128 {F32} {SUM} 0 0 0") == [0, 0, 0]
         peer.stdin.close()
         assert peer.wait(60) == 0
         wait_until(lambda: is_gone(pids[1]), "the other rank did not end")
