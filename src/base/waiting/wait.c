@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum { AWAKE = 0, SLEEPING = 1 };
 
@@ -118,7 +119,9 @@ static bool yield(struct dti_look *look, uint64_t end_ns, struct dti_deadline *d
         longest = look->at_ns - begin > longest ? look->at_ns - begin : longest;
         holds = condition(argument);
     } while (!holds && look->at_ns < end_ns && lived < dti_deadline_at(deadline));
-    dti_wait_policy_after_yield(wait_policy, longest);
+    struct rusage usage;
+    if (dti_wait_policy_after_yield(wait_policy, longest) && getrusage(RUSAGE_THREAD, &usage) == 0)
+        dti_wait_policy_learn_switches(wait_policy, (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw);
     return holds;
 }
 

@@ -85,13 +85,23 @@ uint64_t dti_wait_policy_yield_ns(struct dti_wait_policy *p)
     return 0;
 }
 
-void dti_wait_policy_after_yield(struct dti_wait_policy *p, uint64_t yield_ns)
+bool dti_wait_policy_after_yield(struct dti_wait_policy *p, uint64_t yield_ns)
 {
     if (p->is_fixed || yield_ns < LONG_YIELD_NS)
         p->slept_at_once = 0;
     else if (p->slept_at_once < MOST_AT_ONCE)
         p->slept_at_once = p->slept_at_once != 0 ? 2 * p->slept_at_once : DTI_SPIN_EVERY;
     p->sleep_at_once = p->slept_at_once;
+    return !p->is_fixed && ++p->yields % DTI_SPIN_EVERY == 0;
+}
+
+/* If none of the last yields has let another thread run, the thread has its CPU to itself, for example because
+ * the replicas that share it have returned. Then a short spin notices a peer on another CPU sooner: a barrier
+ * of a group of two in a strategy of four on two PUs takes 65 ns instead of 130. */
+void dti_wait_policy_learn_switches(struct dti_wait_policy *p, uint64_t switches)
+{
+    p->spin_ns = switches == p->switches ? DTI_SPIN_LEAST_NS : 0;
+    p->switches = switches;
 }
 
 void dti_wait_policy_after_sleep(struct dti_wait_policy *p, uint64_t waited_ns, uint64_t wake_ns)

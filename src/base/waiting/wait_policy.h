@@ -32,7 +32,8 @@
 #define DTI_SPIN_EVERY 16u
 
 struct dti_wait_policy {
-    /* How long to poll with the pause instruction. If the policy adapts, this changes. */
+    /* How long to poll with the pause instruction. If the policy adapts, this changes. A policy that yields
+     * begins with 0, and spins for DTI_SPIN_LEAST_NS while no other thread wants the CPU. */
     uint64_t spin_ns;
 
     /* How long to poll with sched_yield, so that other threads of the same CPU run between two polls. */
@@ -47,6 +48,11 @@ struct dti_wait_policy {
      * wake-up. This was measured with ditto-bench skew, where peers are 200 us late. A broadcast of 1 MiB
      * whose root is late by about spin_ns takes 75 us, and took 104 us before. */
     uint32_t long_waits;
+
+    /* The number of waits that have yielded, and how often the kernel had taken the CPU from the thread when
+     * it last looked. */
+    uint32_t yields;
+    uint64_t switches;
 
     /* How many of the next waits sleep without yielding, and how many that was after the last long yield. */
     uint32_t sleep_at_once, slept_at_once;
@@ -93,8 +99,12 @@ void dti_wait_policy_after_spin(struct dti_wait_policy *policy, uint64_t budget_
 /* Returns for how long the next wait yields after it has spun. */
 uint64_t dti_wait_policy_yield_ns(struct dti_wait_policy *policy);
 
-/* A wait has yielded. yield_ns is the time of its longest call of sched_yield. */
-void dti_wait_policy_after_yield(struct dti_wait_policy *policy, uint64_t yield_ns);
+/* A wait has yielded. yield_ns is the time of its longest call of sched_yield. Returns true if the policy
+ * wants to learn how often the thread has been switched out. */
+bool dti_wait_policy_after_yield(struct dti_wait_policy *policy, uint64_t yield_ns);
+
+/* Learns how often the kernel has switched from this thread to another one since it began. */
+void dti_wait_policy_learn_switches(struct dti_wait_policy *policy, uint64_t switches);
 
 /* The thread sleeps now. Reads the kernel's counters, at most every 10 ms. This takes about 10 us. */
 void dti_wait_policy_before_sleep(struct dti_wait_policy *policy);

@@ -234,6 +234,23 @@ static void a_fixed_policy_yields_always(void **state)
     struct dti_wait_policy p = { .yield_ns = 100 * US, .is_fixed = true };
     dti_wait_policy_after_yield(&p, 5000 * US);
     assert_int_equal(sleeps_before_yield(&p), 0);
+    for (int i = 0; i < 100; i++)
+        assert_false(dti_wait_policy_after_yield(&p, US));
+}
+
+static void a_thread_that_yields_spins_while_no_other_one_wants_the_cpu(void **state)
+{
+    struct dti_wait_policy p = { .yield_ns = 100 * US };
+    for (int i = 1; i <= 64; i++)
+        assert_int_equal(dti_wait_policy_after_yield(&p, US), i % 16 == 0);
+    dti_wait_policy_learn_switches(&p, 40); /* it did not run alone until now */
+    assert_int_equal(dti_wait_policy_spin_ns(&p), 0);
+    dti_wait_policy_learn_switches(&p, 40);
+    assert_int_equal(dti_wait_policy_spin_ns(&p), DTI_SPIN_LEAST_NS);
+    dti_wait_policy_after_spin(&p, DTI_SPIN_LEAST_NS, US);
+    assert_int_equal(dti_wait_policy_spin_ns(&p), DTI_SPIN_LEAST_NS);
+    dti_wait_policy_learn_switches(&p, 41);
+    assert_int_equal(dti_wait_policy_spin_ns(&p), 0);
 }
 
 int main(void)
@@ -257,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_policy_that_does_not_adapt_stays_as_it_is),
         cmocka_unit_test(where_yields_take_long_the_next_waits_sleep_at_once),
         cmocka_unit_test(a_fixed_policy_yields_always),
+        cmocka_unit_test(a_thread_that_yields_spins_while_no_other_one_wants_the_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
