@@ -473,8 +473,8 @@ void loops_produce(enum variant variant, const struct work *work, const char *co
             in[work->root] != w[me].dst) /* without others to write to, the root has nothing to do */
             copy(variant, &e, &in[work->root], s);
     } else if (work->kind == BENCH_ALL_TO_ALL) {
-        for (uint32_t i = 0; i < work->replicas; i++) {
-            uint32_t r = me + i < work->replicas ? me + i : me + i - work->replicas;
+        for (uint32_t i = 0; i < work->replicas; i++) { /* the own part is the last */
+            uint32_t r = me + i + 1 < work->replicas ? me + i + 1 : me + i + 1 - work->replicas;
             struct span part = work_part(work, r);
             /* Where the source would begin if the part for this replica were at the place of part r. */
             const char *from = (const char *)((uintptr_t)in[r] + work_part(work, me).first - part.first);

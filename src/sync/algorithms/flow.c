@@ -104,6 +104,9 @@ static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
                         : call->root;
     segment->to = replica_at(flow, dti_flow_shape(call)->to, segment->index);
     if (call->pattern == DTI_PATTERN_ALL_TO_ALL) { /* whose parts are equally long */
+        /* Each replica begins with the part of the next one, so that not all read the same one, and ends with
+         * its own, which needs no transfer and would take room in the cache from those that do. */
+        segment->from = (segment->from + segment->to + 1) % flow->self->all_replicas;
         segment->src_first = segment->to * call->count;
         segment->dst_first = segment->from * call->count;
     }
