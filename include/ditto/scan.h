@@ -38,8 +38,8 @@ DITTO_BEGIN
  *  A small message takes one meeting, in which each replica reads the payloads of the replicas before it. A
  *  larger one takes two meetings. Each replica then reads count elements, and writes as many, with about
  *  log2(n) / 2 combinations for each. Two replicas share the work as in ditto_all_reduce: each makes its own
- *  result up to 384 KiB, and if stage_bytes applies, there is one meeting for each 128 KiB. Nothing is
- *  allocated.
+ *  result up to 384 KiB, and if stage_one_way_bytes applies, there is one meeting for each 128 KiB. Nothing
+ *  is allocated.
  *  @par Source
  *  The combinations are those of Sklansky, IRE Transactions on Electronic Computers EC-9(2), 1960, in the
  *  order of the tree. */

@@ -147,22 +147,23 @@ struct trial {
     bool over;
 };
 
-/* An all-reduce of `bytes`, with thresholds of its own. */
+/* A collective of `bytes`, with thresholds of its own: an all-reduce, or a broadcast from replica 0. */
 struct attempt {
     size_t bytes;
     enum result_place place;
     ditto_tuning tuning;
+    uint8_t pattern;
 };
 
 /* Returns an attempt with the algorithm and the form that no threshold asks for. */
 static struct attempt plain_attempt(const struct dti_sync *sync, size_t bytes, enum result_place place)
 {
-    struct attempt attempt = { bytes, place, sync->tuning.given };
+    struct attempt attempt = { bytes, place, sync->tuning.given, DTI_PATTERN_ALL_REDUCE };
     attempt.tuning.small_bytes = 1;
     attempt.tuning.hierarchical_bytes = DITTO_NEVER_BYTES;
     attempt.tuning.stream_bytes = DITTO_NEVER_BYTES;
     attempt.tuning.fetch_bytes = DITTO_NEVER_BYTES;
-    attempt.tuning.stage_bytes = DITTO_NEVER_BYTES;
+    attempt.tuning.stage_bytes = attempt.tuning.stage_one_way_bytes = DITTO_NEVER_BYTES;
     return attempt;
 }
 
@@ -171,19 +172,21 @@ static ditto_status repeat(struct dti_replica *self, float *data, const struct a
                            uint32_t times)
 {
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
+    bool reduces = attempt->pattern == DTI_PATTERN_ALL_REDUCE;
     for (uint32_t i = 0; i < times; i++) {
         bool in_place = attempt->place == IN_PLACE || (attempt->place == BY_TURNS && i % 2 == 0);
         struct dti_call call = { .name = "calibration",
                                  .count = attempt->bytes / sizeof *data,
                                  .element_bytes = sizeof *data,
-                                 .root = DTI_NO_ROOT,
-                                 .pattern = DTI_PATTERN_ALL_REDUCE,
+                                 .root = reduces ? DTI_NO_ROOT : 0,
+                                 .pattern = attempt->pattern,
                                  .dtype = DITTO_F32,
-                                 .op = DITTO_MAX,
+                                 .op = reduces ? DITTO_MAX : 0,
                                  .src = data,
                                  .dst = in_place ? data : data + MOST_BYTES / sizeof *data };
         /* New data, because otherwise the lines of each part would stay in the cache of its owner. */
-        memset(data, 0, attempt->bytes);
+        if (reduces || self->index == 0)
+            memset(data, 0, attempt->bytes);
         struct dti_prepared_call prepared = dti_prepare_call(self->sync, &attempt->tuning, &call, NULL);
         DTI_TRY(dti_collective_prepared(self, &prepared, NULL, &deadline));
         /* Reads one word of every line, as a user would, so that lines that others have written are
@@ -213,6 +216,7 @@ static ditto_status time_try(struct dti_replica *self, float *data, const struct
     DTI_TRY(meet(self));
     uint64_t begin = dti_now_ns();
     DTI_TRY(repeat(self, data, attempt, times));
+    DTI_TRY(meet(self)); /* the other replicas may still read */
     *ns = (double)(dti_now_ns() - begin) / times;
     return DITTO_OK;
 }
@@ -326,36 +330,39 @@ static ditto_status find_fetch(struct dti_replica *self, struct trial *trial, fl
     return DITTO_OK;
 }
 
-/* Finds the smallest size from which on an all-reduce by way of staging memory is faster than with the other
+/* Finds the smallest size from which on a collective by way of staging memory is faster than with the other
  * thresholds. It must be faster for all larger sizes that are tried, too. */
-static ditto_status find_stage(struct dti_replica *self, struct trial *trial, float *data)
+static ditto_status find_stage(struct dti_replica *self, struct trial *trial, float *data, uint8_t pattern,
+                               const size_t *tried, uint32_t sizes, size_t *threshold)
 {
-    static const size_t tried[] = { MOST_BYTES, 64 << 10, 8 << 10, 4 << 10, 2 << 10 };
     size_t found = DITTO_NEVER_BYTES;
     if (self->sync->state[0].stage == NULL)
         return DITTO_OK; /* the usual threshold stays */
     DTI_TRY(meet(self)); /* replica 0 has set the other thresholds */
     bool is_faster = true;
-    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
-        struct attempt usual = { tried[i], tried[i] > DTI_STAGED_IN_PLACE_BYTES ? OUT_OF_PLACE : BY_TURNS,
-                                 trial->found },
-                       staged;
-        bool faster;
-        usual.tuning.stage_bytes = DITTO_NEVER_BYTES;
+    for (uint32_t i = 0; i < sizes; i++) {
+        bool in_place = pattern == DTI_PATTERN_BROADCAST, faster;
+        enum result_place place = in_place                               ? IN_PLACE
+                                  : tried[i] > DTI_STAGED_IN_PLACE_BYTES ? OUT_OF_PLACE
+                                                                         : BY_TURNS;
+        struct attempt usual = { tried[i], place, trial->found, pattern }, staged;
+        usual.tuning.stage_bytes = usual.tuning.stage_one_way_bytes = DITTO_NEVER_BYTES;
         staged = usual;
-        staged.tuning.stage_bytes = 1;
+        staged.tuning.stage_bytes = staged.tuning.stage_one_way_bytes = 1;
         DTI_TRY(compare(self, trial, data, &staged, &usual, UNUSUAL_MOST_SHARE, &faster));
         is_faster = is_faster && faster;
         if (is_faster)
             found = tried[i];
     }
     if (self->index == 0)
-        trial->found.stage_bytes = found;
+        *threshold = found;
     return DITTO_OK;
 }
 
 static ditto_status measure(struct dti_replica *self, void *argument)
 {
+    static const size_t both_ways[] = { MOST_BYTES, 64 << 10, 8 << 10, 4 << 10, 2 << 10 };
+    static const size_t one_way[] = { 128 << 10, 32 << 10, 8 << 10, 4 << 10, 2 << 10 };
     struct trial *trial = argument;
     void *data;
     DTI_TRY(dti_replica_alloc(self, 2 * MOST_BYTES, DTI_CACHE_LINE, &data));
@@ -368,7 +375,11 @@ static ditto_status measure(struct dti_replica *self, void *argument)
     if (status == DITTO_OK && self->sync->groups.groups > 1)
         status = find_hierarchical(self, trial, data);
     if (status == DITTO_OK)
-        status = find_stage(self, trial, data);
+        status = find_stage(self, trial, data, DTI_PATTERN_ALL_REDUCE, both_ways, 5,
+                            &trial->found.stage_bytes);
+    if (status == DITTO_OK)
+        status = find_stage(self, trial, data, DTI_PATTERN_BROADCAST, one_way, 5,
+                            &trial->found.stage_one_way_bytes);
     dti_arena_free(self->arena, data);
     return status;
 }

@@ -66,7 +66,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
 
     /* Measures the thresholds if one of them was not given. The other fields are never measured. */
     if (!known && (given.small_bytes == 0 || given.stream_bytes == 0 || given.hierarchical_bytes == 0 ||
-                   given.fetch_bytes == 0 || given.stage_bytes == 0)) {
+                   given.fetch_bytes == 0 || given.stage_bytes == 0 || given.stage_one_way_bytes == 0)) {
         DTI_TRY(dti_measure_thresholds(sync, &found.given, &in_time));
         sync->tuning.given = given;
         dti_tuning_fill(&sync->tuning.given, &found.given);

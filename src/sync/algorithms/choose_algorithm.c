@@ -76,15 +76,16 @@ static bool may_stage(const struct dti_sync *sync, const ditto_tuning *t, const 
                       size_t bytes)
 {
     const struct dti_replica_state *state = sync->state;
-    if (state[0].stage == NULL || bytes < t->stage_bytes || bytes > STAGED_MOST_BYTES ||
+    bool one_way = call->pattern == DTI_PATTERN_REDUCE || call->pattern == DTI_PATTERN_BROADCAST ||
+                   call->pattern == DTI_PATTERN_GATHER || call->pattern == DTI_PATTERN_SCATTER ||
+                   dti_call_scans(call);
+    if (state[0].stage == NULL || bytes < (one_way ? t->stage_one_way_bytes : t->stage_bytes) ||
+        bytes > STAGED_MOST_BYTES ||
         (bytes >= t->helper_bytes && (state[0].helper_work != NULL || state[1].helper_work != NULL)))
         return false;
-    bool has_pattern = call->pattern == DTI_PATTERN_ALL_REDUCE || call->pattern == DTI_PATTERN_REDUCE ||
-                       call->pattern == DTI_PATTERN_BROADCAST ||
-                       call->pattern == DTI_PATTERN_REDUCE_SCATTER ||
-                       call->pattern == DTI_PATTERN_ALL_GATHER || dti_call_moves_parts(call) ||
-                       dti_call_scans(call);
-    return has_pattern && call->dtype != 0 && call->counts == NULL &&
+    bool both_ways = call->pattern == DTI_PATTERN_ALL_REDUCE || call->pattern == DTI_PATTERN_REDUCE_SCATTER ||
+                     call->pattern == DTI_PATTERN_ALL_GATHER || call->pattern == DTI_PATTERN_ALL_TO_ALL;
+    return (one_way || both_ways) && call->dtype != 0 && call->counts == NULL &&
            call->implementation != DITTO_IMPLEMENTATION_HIERARCHICAL;
 }
 

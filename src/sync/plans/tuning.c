@@ -26,6 +26,7 @@ static const struct field {
     { "near_replicas", offsetof(ditto_tuning, near_replicas), 1, DITTO_MAX_REPLICAS, true },
     { "fetch_bytes", offsetof(ditto_tuning, fetch_bytes), 1, SIZE_MAX, false },
     { "stage_bytes", offsetof(ditto_tuning, stage_bytes), 1, SIZE_MAX, false },
+    { "stage_one_way_bytes", offsetof(ditto_tuning, stage_one_way_bytes), 1, SIZE_MAX, false },
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
 
@@ -141,7 +142,8 @@ const struct dti_tuning dti_tuning_usual = {
                .helper_bytes = 256 << 10,
                .block_bytes = 32 << 10,
                .fetch_bytes = DITTO_NEVER_BYTES,
-               .stage_bytes = DITTO_NEVER_BYTES },
+               .stage_bytes = DITTO_NEVER_BYTES,
+               .stage_one_way_bytes = DITTO_NEVER_BYTES },
     .costs = { { 60, 80, 110, 150 }, 10, 15 },
 };
 

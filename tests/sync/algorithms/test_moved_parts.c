@@ -251,7 +251,10 @@ static void some_replicas_may_be_in_place(void **state)
     static const size_t counts[] = { 1, 7, 400, 9001, 70001 };
     for (uint32_t n = 1; n <= 4; n++)
         for (int staged = 0; staged < 2; staged++) {
-            ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_bytes = staged != 0 ? 1 : 1 << 30 };
+            size_t from = staged != 0 ? 1 : DITTO_NEVER_BYTES;
+            ditto_tuning tuning = { .struct_size = sizeof tuning,
+                                    .stage_bytes = from,
+                                    .stage_one_way_bytes = from };
             ditto_strategy *strategy = make_strategy(n, &OPTIONS(strategy, .tuning = &tuning));
             for (int c = 0; c < 5; c++)
                 for (uint32_t in_place = 0; in_place < 1u << n; in_place++)
@@ -363,7 +366,7 @@ static ditto_status share_a_destination(ditto_replica *self, void *argument)
 
 static void a_destination_that_two_replicas_share_is_refused(void **state)
 {
-    ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_bytes = 1 << 30 };
+    ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_one_way_bytes = DITTO_NEVER_BYTES };
     ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .tuning = &tuning));
     for (int scatters = 0; scatters < 2; scatters++) {
         struct sharing s = { calloc(20000, sizeof *s.buffer), scatters != 0 };

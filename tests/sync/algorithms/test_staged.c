@@ -97,7 +97,7 @@ static void try_place(ditto_strategy *strategy, struct task *t)
 
 static ditto_strategy *staged_strategy(ditto_wait_policy wait)
 {
-    ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_bytes = 1 };
+    ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_bytes = 1, .stage_one_way_bytes = 1 };
     return make_strategy(2, &OPTIONS(strategy, .tuning = &tuning, .wait = wait));
 }
 

@@ -349,7 +349,8 @@ static void the_counters_of_a_collective_are_those_of_its_plan(void **state)
                                     .near_replicas = near,
                                     .small_bytes = 1,
                                     .block_bytes = 4096,
-                                    .stage_bytes = DITTO_NEVER_BYTES };
+                                    .stage_bytes = DITTO_NEVER_BYTES,
+                                    .stage_one_way_bytes = DITTO_NEVER_BYTES };
             ditto_strategy *strategy = make_strategy(replicas[k], &OPTIONS(strategy, .tuning = &tuning));
             bool print = near == 1 || near == 5;
             expect_counters(strategy, DITTO_IMPLEMENTATION_FLAT, 1000, false);
@@ -408,20 +409,24 @@ static void partial_results_fit_the_mailboxes(void **state)
 /* Without this choice, the tests of staging would pass by way of the other algorithms. */
 static void two_replicas_with_pus_of_their_own_stage(void **state)
 {
-    ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_bytes = 4096 };
+    ditto_tuning tuning = { .struct_size = sizeof tuning, .stage_bytes = 4096, .stage_one_way_bytes = 8192 };
     ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .tuning = &tuning));
     const struct dti_sync *sync = dti_team_sync(dti_team_of(strategy));
     static const struct {
         size_t count; /* of f32 */
         ditto_implementation implementation;
         bool staged;
+        uint8_t pattern; /* 0: all-reduce */
     } calls[] = { { 1023, DITTO_IMPLEMENTATION_DEFAULT, false },
                   { 1024, DITTO_IMPLEMENTATION_DEFAULT, true },
                   { 1024, DITTO_IMPLEMENTATION_HIERARCHICAL, false },
                   { 1 << 20, DITTO_IMPLEMENTATION_FLAT, true },
-                  { (1 << 20) + 1, DITTO_IMPLEMENTATION_DEFAULT, false } };
+                  { (1 << 20) + 1, DITTO_IMPLEMENTATION_DEFAULT, false },
+                  { 1024, DITTO_IMPLEMENTATION_DEFAULT, false, DTI_PATTERN_BROADCAST },
+                  { 2048, DITTO_IMPLEMENTATION_DEFAULT, true, DTI_PATTERN_BROADCAST },
+                  { 2048, DITTO_IMPLEMENTATION_DEFAULT, true, DTI_PATTERN_SCAN } };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        struct dti_call call = { .pattern = DTI_PATTERN_ALL_REDUCE,
+        struct dti_call call = { .pattern = calls[i].pattern != 0 ? calls[i].pattern : DTI_PATTERN_ALL_REDUCE,
                                  .dtype = DITTO_F32,
                                  .op = DITTO_SUM,
                                  .count = calls[i].count,

@@ -122,12 +122,13 @@ static void a_strategy_describes_its_thresholds(void **state)
                             .stream_bytes = 5000,
                             .hierarchical_bytes = DITTO_NEVER_BYTES,
                             .fetch_bytes = 1,
-                            .stage_bytes = DITTO_NEVER_BYTES };
+                            .stage_bytes = DITTO_NEVER_BYTES,
+                            .stage_one_way_bytes = DITTO_NEVER_BYTES };
     ditto_strategy *strategy = make_strategy(2, &OPTIONS(strategy, .tuning = &tuning));
     assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
     assert_non_null(strstr(text, "\ncollectives: DITTO_TUNING=small_bytes=100,stream_bytes=5000,"
                                  "hierarchical_bytes=never,helper_bytes=262144,block_bytes=32768,"
-                                 "fetch_bytes=1,stage_bytes=never\n"));
+                                 "fetch_bytes=1,stage_bytes=never,stage_one_way_bytes=never\n"));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
