@@ -417,11 +417,11 @@ static void two_replicas_with_pus_of_their_own_stage(void **state)
         ditto_implementation implementation;
         bool staged;
         uint8_t pattern; /* 0: all-reduce */
-    } calls[] = { { 1023, DITTO_IMPLEMENTATION_DEFAULT, false },
-                  { 1024, DITTO_IMPLEMENTATION_DEFAULT, true },
-                  { 1024, DITTO_IMPLEMENTATION_HIERARCHICAL, false },
-                  { 1 << 20, DITTO_IMPLEMENTATION_FLAT, true },
-                  { (1 << 20) + 1, DITTO_IMPLEMENTATION_DEFAULT, false },
+    } calls[] = { { 1023, DITTO_IMPLEMENTATION_DEFAULT, false, 0 },
+                  { 1024, DITTO_IMPLEMENTATION_DEFAULT, true, 0 },
+                  { 1024, DITTO_IMPLEMENTATION_HIERARCHICAL, false, 0 },
+                  { 1 << 20, DITTO_IMPLEMENTATION_FLAT, true, 0 },
+                  { (1 << 20) + 1, DITTO_IMPLEMENTATION_DEFAULT, false, 0 },
                   { 1024, DITTO_IMPLEMENTATION_DEFAULT, false, DTI_PATTERN_BROADCAST },
                   { 2048, DITTO_IMPLEMENTATION_DEFAULT, true, DTI_PATTERN_BROADCAST },
                   { 2048, DITTO_IMPLEMENTATION_DEFAULT, true, DTI_PATTERN_SCAN } };
@@ -436,6 +436,18 @@ static void two_replicas_with_pus_of_their_own_stage(void **state)
         bool staged = dti_choose_algorithm(sync, &sync->tuning.given, &call, &size).algorithm ==
                       DTI_ALGORITHM_STAGED;
         assert_int_equal(staged, calls[i].staged && !sync->oversubscribed);
+    }
+    /* Where an all-reduce is not staged, a broadcast is up to 512 KiB. */
+    ditto_tuning one_way = sync->tuning.given;
+    one_way.stage_bytes = DITTO_NEVER_BYTES;
+    for (size_t more = 0; more < 2; more++) {
+        struct dti_call call = { .pattern = DTI_PATTERN_BROADCAST,
+                                 .dtype = DITTO_F32,
+                                 .count = (128 << 10) + more,
+                                 .element_bytes = sizeof(float) };
+        struct dti_call_size size = dti_call_size_of(&call, 2);
+        bool staged = dti_choose_algorithm(sync, &one_way, &call, &size).algorithm == DTI_ALGORITHM_STAGED;
+        assert_int_equal(staged, more == 0 && !sync->oversubscribed);
     }
     assert_ok(ditto_strategy_destroy(strategy));
 }
