@@ -115,6 +115,7 @@ module ditto
     private
 
     public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
+    public :: grouping, replica_group
     public :: tensor, tensor_of, check_views, elements_of, extents, elements_procedure, through_procedure
     public :: from_c
     public :: error_message, failure, library_version, c_sizes
@@ -255,6 +256,25 @@ module ditto
         procedure, non_overridable :: destroy => variable_destroy
     end type
 
+    ! A division of the replicas into groups: one axis of a mesh, or a split.
+    type :: grouping
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure, non_overridable :: destroy => grouping_destroy
+    end type
+
+    ! The group of a replica, as ditto_group. replica%group_of makes one for each run. Ranks are counted from
+    ! 0. Where the replica is in no group, its size is 0.
+    type, bind(c) :: replica_group
+        integer(c_int32_t) :: index = 0
+        integer(c_int32_t) :: rank = 0
+        integer(c_int32_t) :: size = 0
+        type(c_ptr) :: replicas = c_null_ptr
+        integer(c_int64_t) :: grouping = 0
+        integer(c_int32_t) :: slot = 0
+        integer(c_int32_t) :: run = 0
+    end type
+
     ! A replica, in a procedure of a run. Replicas have the numbers 0 to num_replicas() - 1.
     type :: replica
         type(c_ptr) :: handle = c_null_ptr
@@ -264,6 +284,7 @@ module ditto
         procedure, non_overridable :: id => replica_id
         procedure, non_overridable :: num_replicas => replica_num_replicas
         procedure, non_overridable :: is_first_of_host => replica_is_first_of_host
+        procedure, non_overridable :: group_of => replica_group_of
         procedure, non_overridable :: fail => replica_fail
         procedure, non_overridable :: barrier => replica_barrier
         procedure, non_overridable :: all_reduce => replica_all_reduce
@@ -310,6 +331,8 @@ module ditto
         procedure, non_overridable :: run => strategy_run
         procedure, non_overridable :: num_replicas => strategy_num_replicas
         procedure, non_overridable :: create_variable => strategy_create_variable
+        procedure, non_overridable :: split => strategy_split
+        procedure, non_overridable :: mesh => strategy_mesh
     end type
 
     abstract interface
@@ -407,66 +430,102 @@ module ditto
             integer(c_int), value :: status
             integer(c_int) :: same
         end function
+            function c_split(handle, colors, keys, n, out) bind(c, name='ditto_strategy_split') result(status)
+            import
+            type(c_ptr), value :: handle, keys
+            integer(c_int32_t), intent(in) :: colors(*)
+            integer(c_int32_t), value :: n
+            type(c_ptr), intent(out) :: out
+            integer(c_int) :: status
+        end function
+        function c_mesh(handle, names, extents, n, out) bind(c, name='ditto_f_mesh') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(c_ptr), intent(in) :: names(*)
+            integer(c_int32_t), intent(in) :: extents(*)
+            integer(c_int32_t), value :: n
+            type(c_ptr), intent(inout) :: out(*)
+            integer(c_int) :: status
+        end function
+        function c_destroy_grouping(handle) bind(c, name='ditto_grouping_destroy') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int) :: status
+        end function
+        function c_group_of(self, handle, group) bind(c, name='ditto_group_of') result(status)
+            import
+            type(c_ptr), value :: self, handle
+            type(replica_group), intent(inout) :: group
+            integer(c_int) :: status
+        end function
         ! A label is a character variable of any length.
-        function c_barrier(self, label) bind(c, name='ditto_f_barrier') result(status)
+        function c_barrier(self, label, group) bind(c, name='ditto_f_barrier') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
         ! With `out`, the three that follow start an operation.
-        function c_all_reduce(self, src, dst, op, label, out) bind(c, name='ditto_f_all_reduce') &
+        function c_all_reduce(self, src, dst, op, label, group, out) bind(c, name='ditto_f_all_reduce') &
             result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), asynchronous :: src, dst
             integer(c_int), value :: op
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
-        function c_reduce_scatter(self, src, dst, op, label, out) bind(c, name='ditto_f_reduce_scatter') &
-            result(status)
+        function c_reduce_scatter(self, src, dst, op, label, group, out) &
+            bind(c, name='ditto_f_reduce_scatter') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in), asynchronous :: src
             type(*), dimension(..), asynchronous :: dst
             integer(c_int), value :: op
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
-        function c_all_gather(self, src, dst, label, out) bind(c, name='ditto_f_all_gather') result(status)
+        function c_all_gather(self, src, dst, label, group, out) &
+            bind(c, name='ditto_f_all_gather') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in), asynchronous :: src
             type(*), dimension(..), asynchronous :: dst
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
-        function c_scan(self, src, dst, op, label, exclusive) bind(c, name='ditto_f_scan') result(status)
+        function c_scan(self, src, dst, op, label, group, exclusive) &
+            bind(c, name='ditto_f_scan') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: src
             type(*), dimension(..) :: dst
             integer(c_int), value :: op
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int), value :: exclusive
             integer(c_int) :: status
         end function
         ! The sizes of parts are contiguous arrays.
-        function c_all_to_all(self, src, dst, src_counts, dst_counts, label, out) &
+        function c_all_to_all(self, src, dst, src_counts, dst_counts, label, group, out) &
             bind(c, name='ditto_f_all_to_all') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), asynchronous :: src, dst
             integer(c_size_t), dimension(:), intent(in), optional :: src_counts, dst_counts
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             type(pending), intent(inout), optional :: out
             integer(c_int) :: status
         end function
-        function c_gather_to_root(self, src, dst, counts, root, label) &
+        function c_gather_to_root(self, src, dst, counts, root, label, group) &
             bind(c, name='ditto_f_gather_to_root') result(status)
             import
             type(c_ptr), value :: self
@@ -475,9 +534,10 @@ module ditto
             integer(c_size_t), dimension(:), intent(in), optional :: counts
             integer(c_int), value :: root
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
-        function c_scatter_from_root(self, src, dst, counts, root, label) &
+        function c_scatter_from_root(self, src, dst, counts, root, label, group) &
             bind(c, name='ditto_f_scatter_from_root') result(status)
             import
             type(c_ptr), value :: self
@@ -486,25 +546,28 @@ module ditto
             integer(c_size_t), dimension(:), intent(in), optional :: counts
             integer(c_int), value :: root
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
-        function c_reduce(self, x, root, op, label) bind(c, name='ditto_f_reduce') result(status)
+        function c_reduce(self, x, root, op, label, group) bind(c, name='ditto_f_reduce') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..) :: x
             integer(c_int), value :: root, op
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
-        function c_broadcast(self, x, root, label) bind(c, name='ditto_f_broadcast') result(status)
+        function c_broadcast(self, x, root, label, group) bind(c, name='ditto_f_broadcast') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..) :: x
             integer(c_int), value :: root
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
-        function c_all_reduce_through(self, x, op, function, user, label) &
+        function c_all_reduce_through(self, x, op, function, user, label, group) &
             bind(c, name='ditto_f_all_reduce_through') result(status)
             import
             type(c_ptr), value :: self, user
@@ -512,17 +575,19 @@ module ditto
             integer(c_int), value :: op
             type(c_funptr), value :: function
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
-        function c_block_sum(self, x, total, label) bind(c, name='ditto_f_block_sum') result(status)
+        function c_block_sum(self, x, total, label, group) bind(c, name='ditto_f_block_sum') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: x
             type(*), dimension(..) :: total
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
-        function c_block_sum_with(self, function, user, dtype, count, total, label) &
+        function c_block_sum_with(self, function, user, dtype, count, total, label, group) &
             bind(c, name='ditto_f_block_sum_with') result(status)
             import
             type(c_ptr), value :: self, user
@@ -531,6 +596,7 @@ module ditto
             integer(c_size_t), value :: count
             type(*), dimension(..) :: total
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
         subroutine c_tensor(x, view) bind(c, name='ditto_f_tensor')
@@ -551,12 +617,13 @@ module ditto
             type(*), dimension(..) :: x
             integer(c_int) :: status
         end function
-        function c_block_dot(self, x, y, total, label) bind(c, name='ditto_f_block_dot') result(status)
+        function c_block_dot(self, x, y, total, label, group) bind(c, name='ditto_f_block_dot') result(status)
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: x, y
             type(*), dimension(..) :: total
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
         function c_wait(self, operation, options) bind(c, name='ditto_wait') result(status)
@@ -578,12 +645,13 @@ module ditto
             type(exchange_part), intent(inout) :: part
             integer(c_int) :: status
         end function
-        function c_exchange(self, parts, n, label) bind(c, name='ditto_f_exchange') result(status)
+        function c_exchange(self, parts, n, label, group) bind(c, name='ditto_f_exchange') result(status)
             import
             type(c_ptr), value :: self
             type(exchange_part), intent(in) :: parts(*)
             integer(c_size_t), value :: n
             type(*), dimension(..), intent(in), optional :: label
+            type(replica_group), intent(in), optional :: group
             integer(c_int) :: status
         end function
         function c_alloc(self, bytes, alignment, out) bind(c, name='ditto_alloc') result(status)
@@ -668,9 +736,9 @@ contains
 
     ! The bytes of the types that C has too, for a test.
     function c_sizes() result(bytes)
-        integer(c_size_t) :: bytes(4)
+        integer(c_size_t) :: bytes(5)
         bytes = [storage_size(strategy_options()), storage_size(exchange_part()), storage_size(pending()), &
-                 storage_size(tensor())]/8
+                 storage_size(tensor()), storage_size(replica_group())]/8
     end function
 
     ! -- views of arrays --
@@ -782,6 +850,63 @@ contains
         status = c_variable_create(self%handle, initial, text, synchronization, aggregation, shards, v%handle)
     end subroutine
 
+    ! -- groups --
+
+    ! The color of a replica that is in no group is -1.
+    subroutine strategy_split(self, colors, groups, status, keys)
+        class(strategy), intent(in) :: self
+        integer(c_int32_t), intent(in) :: colors(:)
+        type(grouping), intent(inout) :: groups
+        integer, intent(out) :: status
+        integer(c_int32_t), intent(in), target, optional :: keys(:)
+        integer(c_int32_t), allocatable, target :: ordered(:)
+        type(c_ptr) :: order
+        if (exists(groups%handle, 'split: the grouping', status)) return
+        order = c_null_ptr
+        if (present(keys)) then
+            if (refused(size(keys) /= size(colors), 'split: keys has another size than colors', status)) &
+                return
+            ordered = keys
+            order = c_loc(ordered)
+        end if
+        status = c_split(self%handle, colors, order, size(colors, kind=c_int32_t), groups%handle)
+        if (status < 0) groups%handle = c_null_ptr
+    end subroutine
+
+    ! Replica numbers count through the mesh as in C: the last axis runs fastest. groups(k) are those of the
+    ! axis names(k), which has extents(k) places.
+    subroutine strategy_mesh(self, names, extents, groups, status)
+        class(strategy), intent(in) :: self
+        character(*), intent(in) :: names(:)
+        integer, intent(in) :: extents(:)
+        type(grouping), intent(inout) :: groups(:)
+        integer, intent(out) :: status
+        type(text_list), target :: list
+        type(c_ptr) :: handles(size(groups))
+        integer :: i
+        do i = 1, size(groups)
+            if (exists(groups(i)%handle, 'mesh: a grouping', status)) return
+        end do
+        if (refused(size(extents) /= size(names) .or. size(groups) /= size(names), &
+                    'mesh: names, extents and groups have different sizes', status)) return
+        if (refused(any(extents < 0), 'mesh: an extent is negative', status)) return
+        call list_texts(names, list)
+        handles = c_null_ptr
+        status = c_mesh(self%handle, list%pointers, int(extents, c_int32_t), &
+                        size(names, kind=c_int32_t), handles)
+        if (status < 0) return
+        do i = 1, size(groups)
+            groups(i)%handle = handles(i)
+        end do
+    end subroutine
+
+    subroutine grouping_destroy(self, status)
+        class(grouping), intent(inout) :: self
+        integer, intent(out) :: status
+        status = c_destroy_grouping(self%handle)
+        if (status >= 0) self%handle = c_null_ptr
+    end subroutine
+
     ! -- variables, outside of runs --
 
     subroutine variable_read(self, x, status)
@@ -855,6 +980,15 @@ contains
         if (present(status)) status = found
     end subroutine
 
+    ! Finds the group of this replica, for the argument `group` of collectives in this run.
+    subroutine replica_group_of(self, groups, group, status)
+        class(replica), intent(inout) :: self
+        type(grouping), intent(in) :: groups
+        type(replica_group), intent(out) :: group
+        integer, intent(out), optional :: status
+        if (ready(self%status, status)) call self%keep(c_group_of(self%handle, groups%handle, group), status)
+    end subroutine
+
     ! Ends the run with a message, when the procedure returns.
     subroutine replica_fail(self, message, code)
         class(replica), intent(inout) :: self
@@ -866,155 +1000,172 @@ contains
         if (self%status == 0) call self%keep(c_fail(self%handle, number, trim(message)//c_null_char))
     end subroutine
 
-    subroutine replica_barrier(self, status, label)
+    subroutine replica_barrier(self, status, label, group)
         class(replica), intent(inout) :: self
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
-        if (ready(self%status, status)) call self%keep(c_barrier(self%handle, label), status)
+        type(replica_group), intent(in), optional :: group
+        if (ready(self%status, status)) call self%keep(c_barrier(self%handle, label, group), status)
     end subroutine
 
     ! In place.
-    subroutine replica_all_reduce(self, x, op, status, label)
+    subroutine replica_all_reduce(self, x, op, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
-        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, x, x, op, label), status)
+        type(replica_group), intent(in), optional :: group
+        if (ready(self%status, status)) &
+            call self%keep(c_all_reduce(self%handle, x, x, op, label, group), status)
     end subroutine
 
-    subroutine replica_all_reduce_to(self, src, dst, op, status, label)
+    subroutine replica_all_reduce_to(self, src, dst, op, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
-        if (ready(self%status, status)) call self%keep(c_all_reduce(self%handle, src, dst, op, label), status)
+        type(replica_group), intent(in), optional :: group
+        if (ready(self%status, status)) &
+            call self%keep(c_all_reduce(self%handle, src, dst, op, label, group), status)
     end subroutine
 
     ! In place. The result is on the root alone.
-    subroutine replica_reduce(self, x, root, op, status, label)
+    subroutine replica_reduce(self, x, root, op, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer, intent(in) :: root
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_reduce(self%handle, x, int(root, c_int), op, label), status)
+            call self%keep(c_reduce(self%handle, x, int(root, c_int), op, label, group), status)
     end subroutine
 
-    subroutine replica_broadcast(self, x, root, status, label)
+    subroutine replica_broadcast(self, x, root, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer, intent(in) :: root
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_broadcast(self%handle, x, int(root, c_int), label), status)
+            call self%keep(c_broadcast(self%handle, x, int(root, c_int), label, group), status)
     end subroutine
 
     ! src has num_replicas() times as many elements as dst.
-    subroutine replica_reduce_scatter(self, src, dst, op, status, label)
+    subroutine replica_reduce_scatter(self, src, dst, op, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_reduce_scatter(self%handle, src, dst, op, label), status)
+            call self%keep(c_reduce_scatter(self%handle, src, dst, op, label, group), status)
     end subroutine
 
     ! dst has num_replicas() times as many elements as src.
-    subroutine replica_all_gather(self, src, dst, status, label)
+    subroutine replica_all_gather(self, src, dst, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
-        if (ready(self%status, status)) call self%keep(c_all_gather(self%handle, src, dst, label), status)
+        type(replica_group), intent(in), optional :: group
+        if (ready(self%status, status)) &
+            call self%keep(c_all_gather(self%handle, src, dst, label, group), status)
     end subroutine
 
     ! Part k of src goes to replica k, from 0. Without counts all parts are equal. src and dst may be one
     ! array.
-    subroutine replica_all_to_all(self, src, dst, status, label, src_counts, dst_counts)
+    subroutine replica_all_to_all(self, src, dst, status, label, src_counts, dst_counts, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: src, dst
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         integer(c_size_t), intent(in), contiguous, optional :: src_counts(:), dst_counts(:)
         if (ready(self%status, status)) &
-            call self%keep(c_all_to_all(self%handle, src, dst, src_counts, dst_counts, label), status)
+            call self%keep(c_all_to_all(self%handle, src, dst, src_counts, dst_counts, label, group), status)
     end subroutine
 
     ! The root gets the elements of all replicas in dst, which is not looked at on others. counts are those of
     ! all replicas, if they have different numbers of elements.
-    subroutine replica_gather_to_root(self, src, dst, root, status, label, counts)
+    subroutine replica_gather_to_root(self, src, dst, root, status, label, counts, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer, intent(in) :: root
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         integer(c_size_t), intent(in), contiguous, optional :: counts(:)
         if (ready(self%status, status)) &
-            call self%keep(c_gather_to_root(self%handle, src, dst, counts, int(root, c_int), label), status)
-    end subroutine
-
-    ! Each replica gets its part of the root's src, which is not looked at on others.
-    subroutine replica_scatter_from_root(self, src, dst, root, status, label, counts)
-        class(replica), intent(inout) :: self
-        type(*), dimension(..), intent(in) :: src
-        type(*), dimension(..) :: dst
-        integer, intent(in) :: root
-        integer, intent(out), optional :: status
-        character(*), intent(in), optional :: label
-        integer(c_size_t), intent(in), contiguous, optional :: counts(:)
-        if (ready(self%status, status)) &
-            call self%keep(c_scatter_from_root(self%handle, src, dst, counts, int(root, c_int), label), &
+            call self%keep(c_gather_to_root(self%handle, src, dst, counts, int(root, c_int), label, group), &
                            status)
     end subroutine
 
+    ! Each replica gets its part of the root's src, which is not looked at on others.
+    subroutine replica_scatter_from_root(self, src, dst, root, status, label, counts, group)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer, intent(in) :: root
+        integer, intent(out), optional :: status
+        character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
+        integer(c_size_t), intent(in), contiguous, optional :: counts(:)
+        if (ready(self%status, status)) &
+            call self%keep(c_scatter_from_root(self%handle, src, dst, counts, int(root, c_int), label, &
+                                               group), status)
+    end subroutine
+
     ! dst receives what the replicas up to this one have together.
-    subroutine replica_scan(self, src, dst, op, status, label)
+    subroutine replica_scan(self, src, dst, op, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_scan(self%handle, src, dst, op, label, 0_c_int), status)
+            call self%keep(c_scan(self%handle, src, dst, op, label, group, 0_c_int), status)
     end subroutine
 
     ! dst receives what the replicas before this one have together. On replica 0 it stays as it is.
-    subroutine replica_scan_exclusive(self, src, dst, op, status, label)
+    subroutine replica_scan_exclusive(self, src, dst, op, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: src
         type(*), dimension(..) :: dst
         integer(c_int), intent(in) :: op
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_scan(self%handle, src, dst, op, label, 1_c_int), status)
+            call self%keep(c_scan(self%handle, src, dst, op, label, group, 1_c_int), status)
     end subroutine
 
     ! A text, or a part of one, as text(1:n). Its length is equal on all replicas.
-    subroutine replica_broadcast_text(self, text, root, status)
+    subroutine replica_broadcast_text(self, text, root, status, group)
         class(replica), intent(inout) :: self
         character(*), intent(inout), target :: text
         integer, intent(in) :: root
         integer, intent(out), optional :: status
+        type(replica_group), intent(in), optional :: group
         integer(c_int8_t), pointer :: bytes(:)
         call c_f_pointer(c_loc(text), bytes, [len(text)])
-        call self%broadcast(bytes, root, status)
+        call self%broadcast(bytes, root, status, group=group)
     end subroutine
 
     ! In place. The procedure of replica 0 is called with the combined array, and all replicas receive what it
     ! leaves there.
-    subroutine replica_all_reduce_through(self, x, op, function, user, status, label)
+    subroutine replica_all_reduce_through(self, x, op, function, user, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..) :: x
         integer(c_int), intent(in) :: op
@@ -1022,12 +1173,13 @@ contains
         class(*), intent(inout), target :: user
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         type(through_call), target :: call
         call%function => function
         call%user => user
         if (ready(self%status, status)) &
             call self%keep(c_all_reduce_through(self%handle, x, op, c_funloc(on_combined), c_loc(call), &
-                                                label), status)
+                                                label, group), status)
     end subroutine
 
     ! What C calls with a combined array.
@@ -1056,17 +1208,19 @@ contains
 
     ! The sum over the elements of all replicas, whose bits do not depend on their number. `total` is a scalar
     ! of the type of the elements.
-    subroutine replica_block_sum(self, x, total, status, label)
+    subroutine replica_block_sum(self, x, total, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: x
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
-        if (ready(self%status, status)) call self%keep(c_block_sum(self%handle, x, total, label), status)
+        type(replica_group), intent(in), optional :: group
+        if (ready(self%status, status)) &
+            call self%keep(c_block_sum(self%handle, x, total, label, group), status)
     end subroutine
 
     ! The same for `count` elements of each replica that a procedure computes.
-    subroutine replica_block_sum_with(self, count, function, user, total, status, label)
+    subroutine replica_block_sum_with(self, count, function, user, total, status, label, group)
         class(replica), intent(inout) :: self
         integer(c_size_t), intent(in) :: count
         procedure(elements_procedure) :: function
@@ -1074,12 +1228,13 @@ contains
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         type(elements_call), target :: call
         call%function => function
         call%user => user
         if (ready(self%status, status)) &
             call self%keep(c_block_sum_with(self%handle, c_funloc(on_elements), c_loc(call), call%dtype, &
-                                            count, total, label), status)
+                                            count, total, label, group), status)
     end subroutine
 
     ! What C calls for elements of a sum.
@@ -1095,13 +1250,15 @@ contains
 
     ! The dot product over the elements of all replicas, whose bits do not depend on their number. `total` is
     ! a scalar of the factors' type.
-    subroutine replica_block_dot(self, x, y, total, status, label)
+    subroutine replica_block_dot(self, x, y, total, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in) :: x, y
         type(*), dimension(..) :: total
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
-        if (ready(self%status, status)) call self%keep(c_block_dot(self%handle, x, y, total, label), status)
+        type(replica_group), intent(in), optional :: group
+        if (ready(self%status, status)) &
+            call self%keep(c_block_dot(self%handle, x, y, total, label, group), status)
     end subroutine
 
     ! -- operations that are waited for later --
@@ -1110,7 +1267,7 @@ contains
     ! compiler does not move accesses to them. An array that the compiler must copy, as a(index) with a vector
     ! of indices, cannot be recognized: never pass one.
 
-    subroutine replica_start_all_reduce(self, src, dst, op, operation, status, label)
+    subroutine replica_start_all_reduce(self, src, dst, op, operation, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in), asynchronous :: src
         type(*), dimension(..), asynchronous :: dst
@@ -1118,11 +1275,12 @@ contains
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_all_reduce(self%handle, src, dst, op, label, operation), status)
+            call self%keep(c_all_reduce(self%handle, src, dst, op, label, group, operation), status)
     end subroutine
 
-    subroutine replica_start_reduce_scatter(self, src, dst, op, operation, status, label)
+    subroutine replica_start_reduce_scatter(self, src, dst, op, operation, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in), asynchronous :: src
         type(*), dimension(..), asynchronous :: dst
@@ -1130,29 +1288,33 @@ contains
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_reduce_scatter(self%handle, src, dst, op, label, operation), status)
+            call self%keep(c_reduce_scatter(self%handle, src, dst, op, label, group, operation), status)
     end subroutine
 
-    subroutine replica_start_all_gather(self, src, dst, operation, status, label)
+    subroutine replica_start_all_gather(self, src, dst, operation, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), intent(in), asynchronous :: src
         type(*), dimension(..), asynchronous :: dst
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_all_gather(self%handle, src, dst, label, operation), status)
+            call self%keep(c_all_gather(self%handle, src, dst, label, group, operation), status)
     end subroutine
 
-    subroutine replica_start_all_to_all(self, src, dst, operation, status, label)
+    subroutine replica_start_all_to_all(self, src, dst, operation, status, label, group)
         class(replica), intent(inout) :: self
         type(*), dimension(..), asynchronous :: src, dst
         type(pending), intent(inout) :: operation
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_all_to_all(self%handle, src, dst, label=label, out=operation), status)
+            call self%keep(c_all_to_all(self%handle, src, dst, label=label, group=group, out=operation), &
+                           status)
     end subroutine
 
     subroutine replica_wait(self, operation, status)
@@ -1190,13 +1352,14 @@ contains
         if (ready(self%status, status)) call self%keep(c_part(src, dst, part), status)
     end subroutine
 
-    subroutine replica_exchange(self, parts, status, label)
+    subroutine replica_exchange(self, parts, status, label, group)
         class(replica), intent(inout) :: self
         type(exchange_part), intent(in), contiguous :: parts(:)
         integer, intent(out), optional :: status
         character(*), intent(in), optional :: label
+        type(replica_group), intent(in), optional :: group
         if (ready(self%status, status)) &
-            call self%keep(c_exchange(self%handle, parts, size(parts, kind=c_size_t), label), status)
+            call self%keep(c_exchange(self%handle, parts, size(parts, kind=c_size_t), label, group), status)
     end subroutine
 
     ! -- variables, in a run --

@@ -14,29 +14,33 @@
 
 ditto_status ditto_f_create(const ditto_strategy_options *options, int kind, ditto_strategy **out);
 ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
-                                const CFI_cdesc_t *label, ditto_pending *out);
+                                const CFI_cdesc_t *label, const ditto_group *group, ditto_pending *out);
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op,
-                            const CFI_cdesc_t *label);
-ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root, const CFI_cdesc_t *label);
+                            const CFI_cdesc_t *label, const ditto_group *group);
+ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root, const CFI_cdesc_t *label,
+                               const ditto_group *group);
 ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    int op, const CFI_cdesc_t *label, ditto_pending *out);
+                                    int op, const CFI_cdesc_t *label, const ditto_group *group,
+                                    ditto_pending *out);
 ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                const CFI_cdesc_t *label, ditto_pending *out);
+                                const CFI_cdesc_t *label, const ditto_group *group, ditto_pending *out);
 ditto_status ditto_f_all_to_all(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
                                 const CFI_cdesc_t *src_counts, const CFI_cdesc_t *dst_counts,
-                                const CFI_cdesc_t *label, ditto_pending *out);
+                                const CFI_cdesc_t *label, const ditto_group *group, ditto_pending *out);
 ditto_status ditto_f_gather_to_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label);
+                                    const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label,
+                                    const ditto_group *group);
 ditto_status ditto_f_scatter_from_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                       const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label);
+                                       const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label,
+                                       const ditto_group *group);
 ditto_status ditto_f_scan(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
-                          const CFI_cdesc_t *label, int exclusive);
+                          const CFI_cdesc_t *label, const ditto_group *group, int exclusive);
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part);
 ditto_status ditto_f_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
-                              const CFI_cdesc_t *label);
-ditto_status ditto_f_barrier(ditto_replica *self, const CFI_cdesc_t *label);
+                              const CFI_cdesc_t *label, const ditto_group *group);
+ditto_status ditto_f_barrier(ditto_replica *self, const CFI_cdesc_t *label, const ditto_group *group);
 ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
-                               const CFI_cdesc_t *sum, const CFI_cdesc_t *label);
+                               const CFI_cdesc_t *sum, const CFI_cdesc_t *label, const ditto_group *group);
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
                                      const int *synchronization, const int *aggregation, const int *shards,
                                      ditto_variable **out);
@@ -47,11 +51,15 @@ ditto_status ditto_f_lookup(ditto_variable *variable, const CFI_cdesc_t *rows, c
 ditto_status ditto_f_scatter(ditto_variable *variable, int op, const CFI_cdesc_t *rows, const CFI_cdesc_t *x,
                              ditto_replica *const *self);
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
-                                        ditto_through_fn function, void *user, const CFI_cdesc_t *label);
+                                        ditto_through_fn function, void *user, const CFI_cdesc_t *label,
+                                        const ditto_group *group);
 ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum,
-                               const CFI_cdesc_t *label);
+                               const CFI_cdesc_t *label, const ditto_group *group);
 ditto_status ditto_f_block_sum_with(ditto_replica *self, ditto_elements_fn function, void *user, int *dtype,
-                                    size_t count, const CFI_cdesc_t *sum, const CFI_cdesc_t *label);
+                                    size_t count, const CFI_cdesc_t *sum, const CFI_cdesc_t *label,
+                                    const ditto_group *group);
+ditto_status ditto_f_mesh(ditto_strategy *strategy, const char *const *names, const uint32_t *extents,
+                          uint32_t num_axes, ditto_grouping **out);
 void ditto_f_tensor(const CFI_cdesc_t *x, ditto_tensor *view);
 ditto_status ditto_f_elements(const ditto_tensor *view, const CFI_cdesc_t *x);
 ditto_status ditto_f_check_views(const char *procedure, const ditto_tensor *views, size_t num_views);
@@ -264,18 +272,23 @@ ditto_status ditto_f_elements(const ditto_tensor *from, const CFI_cdesc_t *x)
 
 /* -- collectives -- */
 
-/* The options of a call with a label, and the text of the label. */
-struct labelled {
+/* The options of a call, and the text of its label. */
+struct given_options {
     ditto_reduce_options options;
     char text[256];
 };
 
-/* Returns NULL if there is no label. Blanks at its end do not count. What is too long for a label is too long
- * if it is cut, too. */
-static const ditto_reduce_options *labelled(const CFI_cdesc_t *label, struct labelled *out)
+/* Returns NULL if there is no label and no group. Blanks at the end of a label do not count. What is too long
+ * for a label is too long if it is cut, too. */
+static const ditto_reduce_options *options_of(const CFI_cdesc_t *label, const ditto_group *group,
+                                              struct given_options *out)
 {
-    if (label == NULL)
+    if (label == NULL && group == NULL)
         return NULL;
+    out->options = (ditto_reduce_options)DITTO_REDUCE_OPTIONS_INIT;
+    out->options.group = group;
+    if (label == NULL)
+        return &out->options;
     const char *text = label->base_addr;
     size_t length = label->elem_len;
     while (length > 0 && text[length - 1] == ' ')
@@ -283,74 +296,87 @@ static const ditto_reduce_options *labelled(const CFI_cdesc_t *label, struct lab
     length = length < sizeof out->text ? length : sizeof out->text - 1;
     memcpy(out->text, text, length);
     out->text[length] = '\0';
-    out->options = (ditto_reduce_options)DITTO_REDUCE_OPTIONS_INIT;
     out->options.label = out->text;
     return &out->options;
 }
 
-ditto_status ditto_f_barrier(ditto_replica *self, const CFI_cdesc_t *label)
+/* The number of replicas that make a call, and the caller's number among them. */
+static size_t members(const ditto_replica *self, const ditto_group *group)
 {
-    struct labelled given;
-    return ditto_barrier(self, labelled(label, &given));
+    return group != NULL ? group->size : ditto_num_replicas(self);
+}
+
+static uint32_t member(const ditto_replica *self, const ditto_group *group)
+{
+    return group != NULL ? group->rank : ditto_replica_id(self);
+}
+
+ditto_status ditto_f_barrier(ditto_replica *self, const CFI_cdesc_t *label, const ditto_group *group)
+{
+    struct given_options given;
+    return ditto_barrier(self, options_of(label, group, &given));
 }
 
 ditto_status ditto_f_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
-                              const CFI_cdesc_t *label)
+                              const CFI_cdesc_t *label, const ditto_group *group)
 {
-    struct labelled given;
-    return ditto_exchange(self, parts, num_parts, labelled(label, &given));
+    struct given_options given;
+    return ditto_exchange(self, parts, num_parts, options_of(label, group, &given));
 }
 
 /* With `out`, this one and the two that follow start an operation. */
 ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
-                                const CFI_cdesc_t *label, ditto_pending *out)
+                                const CFI_cdesc_t *label, const ditto_group *group, ditto_pending *out)
 {
     struct elements s, d;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_both(COMPUTED, out != NULL ? "start_all_reduce" : "all_reduce", src, dst, 1, 1, &s, &d));
     if (out != NULL)
         return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op,
-                                      labelled(label, &given), out);
-    return ditto_all_reduce(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, labelled(label, &given));
+                                      options_of(label, group, &given), out);
+    return ditto_all_reduce(self, s.data, d.data, s.count, s.dtype, (ditto_op)op,
+                            options_of(label, group, &given));
 }
 
 ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    int op, const CFI_cdesc_t *label, ditto_pending *out)
+                                    int op, const CFI_cdesc_t *label, const ditto_group *group,
+                                    ditto_pending *out)
 {
     struct elements s, d;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_both(COMPUTED, out != NULL ? "start_reduce_scatter" : "reduce_scatter", src, dst,
-                        ditto_num_replicas(self), 1, &s, &d));
+                        members(self, group), 1, &s, &d));
     if (out != NULL)
         return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op,
-                                          labelled(label, &given), out);
+                                          options_of(label, group, &given), out);
     return ditto_reduce_scatter(self, s.data, d.data, d.count, NULL, d.dtype, (ditto_op)op,
-                                labelled(label, &given));
+                                options_of(label, group, &given));
 }
 
 ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                const CFI_cdesc_t *label, ditto_pending *out)
+                                const CFI_cdesc_t *label, const ditto_group *group, ditto_pending *out)
 {
     struct elements s, d;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_both(MOVED, out != NULL ? "start_all_gather" : "all_gather", src, dst, 1,
-                        ditto_num_replicas(self), &s, &d));
+                        members(self, group), &s, &d));
     if (out != NULL)
-        return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, labelled(label, &given), out);
-    return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, labelled(label, &given));
+        return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype,
+                                      options_of(label, group, &given), out);
+    return ditto_all_gather(self, s.data, d.data, s.count, NULL, s.dtype, options_of(label, group, &given));
 }
 
 /* Checks that there is a size of a part for each replica, and that they add up to the elements of an array.
  * If there are no sizes, the parts are equal. */
-static ditto_status check_counts(const ditto_replica *self, const char *procedure, const char *what,
-                                 const CFI_cdesc_t *counts, size_t elements)
+static ditto_status check_counts(size_t n, const char *procedure, const char *what, const CFI_cdesc_t *counts,
+                                 size_t elements)
 {
-    size_t n = ditto_num_replicas(self), sum = 0;
+    size_t sum = 0;
     if (counts != NULL && counts->dim[0].extent != (CFI_index_t)n)
         return wrong(procedure, "counts", "has another size than there are replicas");
     for (size_t i = 0; counts != NULL && i < n; i++)
         sum += ((const size_t *)counts->base_addr)[i];
-    if (counts != NULL ? sum == elements : elements % n == 0)
+    if (counts != NULL ? sum == elements : n == 0 || elements % n == 0) /* a call without members fails */
         return DITTO_OK;
     return wrong(procedure, what,
                  counts != NULL ? "has not as many elements as its parts together"
@@ -360,104 +386,112 @@ static ditto_status check_counts(const ditto_replica *self, const char *procedur
 /* Texts have no counts, because their elements are moved as bytes. With `out` it starts an operation. */
 ditto_status ditto_f_all_to_all(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
                                 const CFI_cdesc_t *src_counts, const CFI_cdesc_t *dst_counts,
-                                const CFI_cdesc_t *label, ditto_pending *out)
+                                const CFI_cdesc_t *label, const ditto_group *group, ditto_pending *out)
 {
     const char *procedure = out != NULL ? "start_all_to_all" : "all_to_all";
     struct elements s, d;
-    struct labelled given;
+    struct given_options given;
     bool uneven = src_counts != NULL && dst_counts != NULL;
+    size_t n = members(self, group);
     if ((src_counts == NULL) != (dst_counts == NULL))
         return wrong(procedure, "one of the counts", "is missing: give both, or none");
     DITTO_TRY(find_both(uneven ? COMPUTED : MOVED, procedure, src, dst, !uneven, !uneven, &s, &d));
-    DITTO_TRY(check_counts(self, procedure, "the source", src_counts, s.count));
-    DITTO_TRY(check_counts(self, procedure, "the destination", dst_counts, d.count));
-    size_t count = s.count / ditto_num_replicas(self);
+    DITTO_TRY(check_counts(n, procedure, "the source", src_counts, s.count));
+    DITTO_TRY(check_counts(n, procedure, "the destination", dst_counts, d.count));
+    size_t count = n != 0 ? s.count / n : 0;
     if (out != NULL)
-        return ditto_all_to_all_start(self, s.data, d.data, count, s.dtype, labelled(label, &given), out);
+        return ditto_all_to_all_start(self, s.data, d.data, count, s.dtype, options_of(label, group, &given),
+                                      out);
     const ditto_all_to_all_parts parts = { .src_counts = uneven ? src_counts->base_addr : NULL,
                                            .dst_counts = uneven ? dst_counts->base_addr : NULL };
     return ditto_all_to_all(self, s.data, d.data, count, uneven ? &parts : NULL, s.dtype,
-                            labelled(label, &given));
+                            options_of(label, group, &given));
 }
 
 /* Finds a replica's own part, and on the root the array of all parts. */
-static ditto_status find_parts(const ditto_replica *self, const char *procedure, const CFI_cdesc_t *own,
+static ditto_status find_parts(size_t n, uint32_t id, const char *procedure, const CFI_cdesc_t *own,
                                const CFI_cdesc_t *whole, const CFI_cdesc_t *counts, int root,
                                struct elements *o, struct elements *w)
 {
     enum element_use use = counts != NULL ? COMPUTED : MOVED;
-    uint32_t id = ditto_replica_id(self);
     *w = (struct elements){ .data = NULL };
     DITTO_TRY(find_for(use, procedure, own, "the part", o));
     if (id == (uint32_t)root) {
         DITTO_TRY(find_pair(use, procedure, own, whole, o, w));
-        if (counts == NULL && w->count != o->count * ditto_num_replicas(self))
+        if (counts == NULL && w->count != o->count * n)
             return wrong(procedure, "the array of all parts", "has not as many elements as all parts");
-        DITTO_TRY(check_counts(self, procedure, "the array of all parts", counts, w->count));
+        DITTO_TRY(check_counts(n, procedure, "the array of all parts", counts, w->count));
     }
-    if (counts != NULL && (counts->dim[0].extent != (CFI_index_t)ditto_num_replicas(self) ||
-                           ((const size_t *)counts->base_addr)[id] != o->count))
+    if (counts != NULL &&
+        (counts->dim[0].extent != (CFI_index_t)n || ((const size_t *)counts->base_addr)[id] != o->count))
         return wrong(procedure, "counts",
                      "has another size than there are replicas, or not that of the part");
     return DITTO_OK;
 }
 
 ditto_status ditto_f_gather_to_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                    const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label)
+                                    const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label,
+                                    const ditto_group *group)
 {
     struct elements s, d;
-    struct labelled given;
-    DITTO_TRY(find_parts(self, "gather_to_root", src, dst, counts, root, &s, &d));
+    struct given_options given;
+    DITTO_TRY(find_parts(members(self, group), member(self, group), "gather_to_root", src, dst, counts, root,
+                         &s, &d));
     return ditto_gather_to_root(self, s.data, d.data, s.count, counts != NULL ? counts->base_addr : NULL,
-                                NULL, s.dtype, (uint32_t)root, labelled(label, &given));
+                                NULL, s.dtype, (uint32_t)root, options_of(label, group, &given));
 }
 
 ditto_status ditto_f_scatter_from_root(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
-                                       const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label)
+                                       const CFI_cdesc_t *counts, int root, const CFI_cdesc_t *label,
+                                       const ditto_group *group)
 {
     struct elements s, d;
-    struct labelled given;
-    DITTO_TRY(find_parts(self, "scatter_from_root", dst, src, counts, root, &d, &s));
+    struct given_options given;
+    DITTO_TRY(find_parts(members(self, group), member(self, group), "scatter_from_root", dst, src, counts,
+                         root, &d, &s));
     return ditto_scatter_from_root(self, s.data, d.data, d.count, counts != NULL ? counts->base_addr : NULL,
-                                   NULL, d.dtype, (uint32_t)root, labelled(label, &given));
+                                   NULL, d.dtype, (uint32_t)root, options_of(label, group, &given));
 }
 
 ditto_status ditto_f_scan(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op,
-                          const CFI_cdesc_t *label, int exclusive)
+                          const CFI_cdesc_t *label, const ditto_group *group, int exclusive)
 {
     struct elements s, d;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_both(COMPUTED, exclusive ? "scan_exclusive" : "scan", src, dst, 1, 1, &s, &d));
     return (exclusive ? ditto_scan_exclusive : ditto_scan)(self, s.data, d.data, s.count, s.dtype,
-                                                           (ditto_op)op, labelled(label, &given));
+                                                           (ditto_op)op, options_of(label, group, &given));
 }
 
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op,
-                            const CFI_cdesc_t *label)
+                            const CFI_cdesc_t *label, const ditto_group *group)
 {
     struct elements e;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find("reduce", x, "the array", &e));
     return ditto_reduce_to_root(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, (uint32_t)root,
-                                labelled(label, &given));
+                                options_of(label, group, &given));
 }
 
-ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root, const CFI_cdesc_t *label)
+ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root, const CFI_cdesc_t *label,
+                               const ditto_group *group)
 {
     struct elements e;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_for(MOVED, "broadcast", x, "the array", &e));
-    return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root, labelled(label, &given));
+    return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root,
+                                     options_of(label, group, &given));
 }
 
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
-                                        ditto_through_fn function, void *user, const CFI_cdesc_t *label)
+                                        ditto_through_fn function, void *user, const CFI_cdesc_t *label,
+                                        const ditto_group *group)
 {
     struct elements e;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find("all_reduce_through", x, "the array", &e));
     return ditto_all_reduce_through(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, function, user,
-                                    labelled(label, &given));
+                                    options_of(label, group, &given));
 }
 
 static ditto_status find_scalar(const char *procedure, const CFI_cdesc_t *sum, struct elements *out)
@@ -467,38 +501,40 @@ static ditto_status find_scalar(const char *procedure, const CFI_cdesc_t *sum, s
 }
 
 ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum,
-                               const CFI_cdesc_t *label)
+                               const CFI_cdesc_t *label, const ditto_group *group)
 {
     struct elements e, s;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_scalar("block_sum", sum, &s));
     DITTO_TRY(find("block_sum", x, "the array", &e));
     if (s.dtype != e.dtype)
         return wrong("block_sum", "the sum", "is of another type than the array");
-    return ditto_block_sum(self, e.data, s.data, e.count, e.dtype, labelled(label, &given));
+    return ditto_block_sum(self, e.data, s.data, e.count, e.dtype, options_of(label, group, &given));
 }
 
 /* *dtype is set before the function is called, which reads it. */
 ditto_status ditto_f_block_sum_with(ditto_replica *self, ditto_elements_fn function, void *user, int *dtype,
-                                    size_t count, const CFI_cdesc_t *sum, const CFI_cdesc_t *label)
+                                    size_t count, const CFI_cdesc_t *sum, const CFI_cdesc_t *label,
+                                    const ditto_group *group)
 {
     struct elements s;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_scalar("block_sum_with", sum, &s));
     *dtype = s.dtype;
-    return ditto_block_sum_with(self, function, user, s.data, count, s.dtype, labelled(label, &given));
+    return ditto_block_sum_with(self, function, user, s.data, count, s.dtype,
+                                options_of(label, group, &given));
 }
 
 ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
-                               const CFI_cdesc_t *sum, const CFI_cdesc_t *label)
+                               const CFI_cdesc_t *sum, const CFI_cdesc_t *label, const ditto_group *group)
 {
     struct elements a, b, s;
-    struct labelled given;
+    struct given_options given;
     DITTO_TRY(find_scalar("block_dot", sum, &s));
     DITTO_TRY(find_both(COMPUTED, "block_dot", x, y, 1, 1, &a, &b));
     if (s.dtype != a.dtype)
         return wrong("block_dot", "the sum", "is of another type than the factors");
-    return ditto_block_dot(self, a.data, b.data, s.data, a.count, a.dtype, labelled(label, &given));
+    return ditto_block_dot(self, a.data, b.data, s.data, a.count, a.dtype, options_of(label, group, &given));
 }
 
 /* The partner and the tag have been set. */
@@ -527,6 +563,19 @@ ditto_status ditto_f_create(const ditto_strategy_options *options, int kind, dit
              "the module was compiled with ditto %d.%d, but the program runs with libditto %s",
              DITTO_VERSION_MAJOR, DITTO_VERSION_MINOR, ditto_version());
     return ditto_fail(NULL, 0, "%s", text);
+}
+
+ditto_status ditto_f_mesh(ditto_strategy *strategy, const char *const *names, const uint32_t *extents,
+                          uint32_t num_axes, ditto_grouping **out)
+{
+    ditto_mesh_axis *axes = malloc((num_axes + 1) * sizeof *axes);
+    if (axes == NULL)
+        return wrong("mesh", "the axes", "are too many: there is no memory for them");
+    for (uint32_t a = 0; a < num_axes; a++)
+        axes[a] = (ditto_mesh_axis){ names[a], extents[a] };
+    ditto_status status = ditto_strategy_mesh(strategy, axes, num_axes, out);
+    free(axes);
+    return status;
 }
 
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,

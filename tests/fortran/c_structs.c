@@ -12,6 +12,7 @@ void c_sizes_of(size_t *bytes)
     bytes[1] = sizeof(ditto_exchange_part);
     bytes[2] = sizeof(ditto_pending);
     bytes[3] = sizeof(ditto_tensor);
+    bytes[4] = sizeof(ditto_group);
 }
 
 /* In the order of `fortran_offsets` in test_fortran.f90. */
@@ -58,7 +59,13 @@ void c_offsets(size_t *offsets)
                              offsetof(ditto_exchange_part, dst_count),
                              offsetof(ditto_exchange_part, dtype),
                              offsetof(ditto_pending, replica),
-                             offsetof(ditto_pending, run) };
+                             offsetof(ditto_pending, run),
+                             offsetof(ditto_group, rank),
+                             offsetof(ditto_group, size),
+                             offsetof(ditto_group, replicas),
+                             offsetof(ditto_group, grouping),
+                             offsetof(ditto_group, slot),
+                             offsetof(ditto_group, run) };
     for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
         offsets[i] = found[i];
 }

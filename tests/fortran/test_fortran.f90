@@ -11,6 +11,7 @@ module cases
     type :: job
         integer :: kind = 0
         type(variable) :: v
+        type(grouping) :: groups(2)
     end type
 
     interface
@@ -50,10 +51,11 @@ contains
     end function
 
     subroutine structs_are_those_of_c()
-        integer(c_size_t) :: bytes(4), offsets(41), own(41)
+        integer(c_size_t) :: bytes(5), offsets(47), own(47)
         type(strategy_options), target :: o
         type(exchange_part), target :: p
         type(pending), target :: q
+        type(replica_group), target :: g
         type(c_ptr) :: b
         call c_sizes_of(bytes)
         call check(all(bytes == c_sizes()), 'sizes')
@@ -77,6 +79,9 @@ contains
                       at(b, c_loc(p%src_count)), at(b, c_loc(p%dst_count)), at(b, c_loc(p%dtype))]
         b = c_loc(q)
         own(40:41) = [at(b, c_loc(q%replica)), at(b, c_loc(q%run))]
+        b = c_loc(g)
+        own(42:47) = [at(b, c_loc(g%rank)), at(b, c_loc(g%size)), at(b, c_loc(g%replicas)), &
+                      at(b, c_loc(g%grouping)), at(b, c_loc(g%slot)), at(b, c_loc(g%run))]
         call check(all(own == offsets), 'offsets')
     end subroutine
 
@@ -298,6 +303,58 @@ contains
         call self%start_all_to_all(more, more, first)
         call self%wait(first)
         call check(self%status == 0 .and. more(1) == 0, 'a started all-to-all')
+    end subroutine
+
+    ! Replicas with even numbers are one group, and those with odd numbers another one, with falling ranks.
+    subroutine in_groups(self, user)
+        class(replica), intent(inout) :: self
+        class(*), intent(inout) :: user
+        type(replica_group) :: g, axis
+        type(exchange_part) :: part(1)
+        type(pending) :: operation
+        integer, pointer :: ids(:)
+        integer, asynchronous :: x, total
+        integer, allocatable :: all_x(:), parts(:)
+        integer(c_size_t), allocatable :: counts(:)
+        integer :: n, k, first, status
+        n = self%num_replicas()
+        select type (user)
+        type is (job)
+            call self%group_of(user%groups(1), g)
+            call self%group_of(user%groups(2), axis)
+        end select
+        first = mod(self%id(), 2)
+        call check(g%size == (n + 1 - first)/2 .and. g%index == first .and. axis%size == n, 'sizes of groups')
+        call c_f_pointer(g%replicas, ids, [g%size])
+        call check(ids(g%rank + 1) == self%id() .and. ids(g%size) == first, 'ranks')
+        allocate (all_x(g%size), parts(g%size), counts(g%size))
+        x = g%rank + 1
+        call self%all_reduce_to(x, total, ditto_sum, group=g)
+        call check(total == g%size*(g%size + 1)/2, 'all_reduce in a group')
+        call self%all_gather(x, all_x, group=g)
+        call check(all(all_x == [(k, k=1, g%size)]), 'all_gather in a group')
+        call self%all_to_all(all_x, parts, group=g)
+        call check(all(parts == x), 'all_to_all in a group')
+        call self%scan(x, total, ditto_sum, group=g)
+        call check(total == x*(x + 1)/2, 'scan in a group')
+        counts = 1
+        parts = 0
+        call self%gather_to_root(x, parts, g%size - 1, group=g, counts=counts)
+        call check(all(parts == all_x .or. g%rank /= g%size - 1), 'gather_to_root in a group')
+        call self%reduce_scatter(all_x, total, ditto_sum, group=g)
+        call check(total == x*g%size, 'reduce_scatter in a group')
+        call self%start_all_reduce(x, total, ditto_max, operation, group=g)
+        call self%wait(operation)
+        call check(total == g%size, 'a started operation of a group')
+        k = mod(g%rank + 1, g%size)
+        total = 0
+        if (g%size <= 2) then
+            call self%part(k, 1, x, total, part(1))
+            call self%exchange(part, group=g)
+            call check(total == k + 1, 'exchange in a group')
+        end if
+        call self%barrier(group=axis, status=status)
+        call check(status == 0, 'barrier of an axis')
     end subroutine
 
     subroutine borders(self, user)
@@ -545,7 +602,7 @@ program test_fortran
     type(strategy_options) :: options
     type(job) :: j
     real(real32) :: x(2, 3)
-    integer :: i, status
+    integer :: i, k, status
     call structs_are_those_of_c()
     do i = 1, size(counts)
         call s%create(counts(i), status)
@@ -558,6 +615,21 @@ program test_fortran
         call check(status == 0, 'borders')
         call s%run(own_memory, j, status)
         call check(status == 0, 'memory')
+        call s%split([(int(mod(k, 2), c_int32_t), k=0, counts(i) - 1)], j%groups(1), status, &
+                     [(int(-k, c_int32_t), k=0, counts(i) - 1)] + 100_c_int32_t)
+        call check(status == 0, 'split')
+        call s%mesh(['all'], [counts(i)], j%groups(2:2), status)
+        call check(status == 0, 'mesh')
+        call s%mesh(['all'], [counts(i)], j%groups(2:2), status)
+        call check(status < 0 .and. index(error_message(), 'destroy it first') /= 0, 'a mesh twice')
+        call s%run(in_groups, j, status)
+        call check(status == 0, 'groups')
+        do k = 1, 2
+            call j%groups(k)%destroy(status)
+            call check(status == 0, 'destroy of a grouping')
+        end do
+        call s%mesh(['a', 'b'], [counts(i), 2], j%groups, status)
+        call check(status < 0 .and. .not. c_associated(j%groups(1)%handle), 'a mesh that does not fit')
         x = 2
         call s%create_variable(x, j%v, status, aggregation=ditto_aggregate_sum)
         call s%run(variables, j, status)
