@@ -276,55 +276,83 @@ static const struct {
               { DITTO_BF16, DITTO_SUM, 0x66ef3f63341edc57 },
               { DITTO_C64, DITTO_PROD, 0x8a9215cb4a74114b } };
 
-enum { SCANNED = 6 };
+enum { SCANNED = 6, SCANNING_GROUPS = 2 };
 
 struct scanning {
     struct report report;
     int which;
-    uint64_t hash[SCANNED]; /* of each replica */
+    const ditto_grouping *grouping;          /* or NULL: all replicas scan together */
+    uint64_t hash[SCANNING_GROUPS][SCANNED]; /* of each member */
 };
 
 static ditto_status scan(ditto_replica *self, void *argument)
 {
     struct scanning *s = argument;
-    static float value[SCANNED][2 * ROWS], prefix[SCANNED][2 * ROWS];
-    uint32_t id = ditto_replica_id(self);
+    static float values[SCANNING_GROUPS][SCANNED][2 * ROWS], prefixes[SCANNING_GROUPS][SCANNED][2 * ROWS];
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    ditto_group group = { .rank = ditto_replica_id(self), .size = SCANNED };
+    if (s->grouping != NULL) {
+        EXPECT(&s->report, ditto_group_of(self, s->grouping, &group) == DITTO_OK);
+        options.group = &group;
+    }
+    if (group.size == 0)
+        return DITTO_OK;
+    float *value = values[group.index][group.rank], *prefix = prefixes[group.index][group.rank];
     ditto_dtype dtype = scans[s->which].dtype;
     size_t bytes = ROWS * ditto_dtype_bytes(dtype);
-    memset(prefix[id], 0, sizeof prefix[id]); /* what replica 0 keeps in the exclusive scan */
-    make_complex(DITTO_C64, value[id], ROWS, id + 1);
+    memset(prefix, 0, 2 * ROWS * sizeof *prefix); /* what rank 0 keeps in the exclusive scan */
+    make_complex(DITTO_C64, value, ROWS, group.rank + 1);
     for (int i = 0; dtype == DITTO_BF16 && i < ROWS; i++) {
         uint32_t bits;
-        memcpy(&bits, &value[id][ROWS + i], sizeof bits);
-        ((uint16_t *)(void *)value[id])[i] = (uint16_t)(bits >> 16);
+        memcpy(&bits, &value[ROWS + i], sizeof bits);
+        ((uint16_t *)(void *)value)[i] = (uint16_t)(bits >> 16);
     }
-    EXPECT(&s->report, ditto_scan_exclusive(self, value[id], prefix[id], ROWS, dtype, scans[s->which].op,
-                                            NULL) == DITTO_OK);
     EXPECT(&s->report,
-           ditto_scan(self, value[id], value[id], ROWS, dtype, scans[s->which].op, NULL) == DITTO_OK);
-    s->hash[id] = golden_hash(golden_hash(BASIS, prefix[id], bytes), value[id], bytes);
+           ditto_scan_exclusive(self, value, prefix, ROWS, dtype, scans[s->which].op, &options) == DITTO_OK);
+    EXPECT(&s->report, ditto_scan(self, value, value, ROWS, dtype, scans[s->which].op, &options) == DITTO_OK);
+    s->hash[group.index][group.rank] = golden_hash(golden_hash(BASIS, prefix, bytes), value, bytes);
     return DITTO_OK;
 }
 
-static void scans_have_the_expected_bits_with_all_kernels(void **state)
+/* Scans on all of 6 replicas, or in two groups of 6 of the 13 replicas of a strategy. */
+static void check_scans(ditto_kernels kernels, int which, bool in_groups)
 {
     static struct scanning s;
+    ditto_strategy *strategy;
+    ditto_grouping *grouping = NULL;
+    ditto_strategy_options options = OPTIONS(strategy, .kernels = kernels);
+    options.num_replicas = in_groups ? SCANNING_GROUPS * SCANNED + 1 : SCANNED;
+    ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
+    if (status == DITTO_ERR_UNSUPPORTED)
+        return;
+    assert_int_equal(status, DITTO_OK);
+    if (in_groups) {
+        uint32_t colors[SCANNING_GROUPS * SCANNED + 1];
+        for (uint32_t i = 0; i < options.num_replicas; i++)
+            colors[i] = i % SCANNING_GROUPS;
+        colors[3] = DITTO_NO_COLOR; /* and its group has the last replica, too */
+        colors[SCANNING_GROUPS * SCANNED] = 1;
+        assert_ok(ditto_strategy_split(strategy, colors, NULL, options.num_replicas, &grouping));
+    }
+    s = (struct scanning){ .which = which, .grouping = grouping };
+    run_all(strategy, scan, &s, &s.report);
+    assert_ok(ditto_grouping_destroy(grouping));
+    assert_ok(ditto_strategy_destroy(strategy));
+    for (int g = 0; g < (in_groups ? SCANNING_GROUPS : 1); g++) {
+        uint64_t hash = golden_hash(BASIS, s.hash[g], sizeof s.hash[g]);
+        print_message("  kernels %d, scans of %s%s 0x%016llx\n", (int)kernels,
+                      ditto_dtype_name(scans[which].dtype), in_groups ? " in a group" : "",
+                      (unsigned long long)hash);
+        assert_int_equal(hash, scans[which].hash);
+    }
+}
+
+static void scans_have_the_expected_bits_with_all_kernels_and_in_groups(void **state)
+{
     for (int kernels = DITTO_KERNELS_DEFAULT; kernels <= DITTO_KERNELS_AVX512; kernels++)
-        for (s.which = 0; s.which < 3; s.which++) {
-            ditto_strategy *strategy;
-            ditto_strategy_options options = OPTIONS(strategy, .kernels = (ditto_kernels)kernels);
-            options.num_replicas = SCANNED;
-            ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
-            if (status == DITTO_ERR_UNSUPPORTED)
-                continue;
-            assert_int_equal(status, DITTO_OK);
-            run_all(strategy, scan, &s, &s.report);
-            assert_ok(ditto_strategy_destroy(strategy));
-            uint64_t hash = golden_hash(BASIS, s.hash, sizeof s.hash);
-            print_message("  kernels %d, scans of %s 0x%016llx\n", kernels,
-                          ditto_dtype_name(scans[s.which].dtype), (unsigned long long)hash);
-            assert_int_equal(hash, scans[s.which].hash);
-        }
+        for (int which = 0; which < 3; which++)
+            for (int in_groups = 0; in_groups < 2; in_groups++)
+                check_scans((ditto_kernels)kernels, which, in_groups != 0);
 }
 
 int main(void)
@@ -335,7 +363,7 @@ int main(void)
         cmocka_unit_test(adam_has_the_expected_bits),
         cmocka_unit_test(complex_quotients_and_differences_have_the_expected_bits),
         cmocka_unit_test(complex_products_over_replicas_have_the_expected_bits_with_all_kernels),
-        cmocka_unit_test(scans_have_the_expected_bits_with_all_kernels),
+        cmocka_unit_test(scans_have_the_expected_bits_with_all_kernels_and_in_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
