@@ -43,11 +43,13 @@ for path in sorted((ROOT / "src/fortran").glob("*.f90")):
             constants[item.upper()] = int(value), 64 if kind == "c_int64_t" else 32
     public = set(re.findall(r"\w+", " ".join(re.findall(r"public :: (.*)", source))))
     for name in public.intersection(re.findall(r"type, bind\(c\) :: (\w+)", source)):
-        struct = re.search(rf"typedef struct ditto_{name} \{{(.*?)\n\}}", c, re.S)
+        # In Fortran a type cannot have the name of an argument, which is `group`.
+        c_name = "group" if name == "replica_group" else name
+        struct = re.search(rf"typedef struct ditto_{c_name} \{{(.*?)\n\}}", c, re.S)
         if struct:
             needed.update(re.findall(r"^ +(ditto_\w+) \w+;", struct[1], re.M))
         else:
-            errors.append(f"{path.name}: C has no ditto_{name}")
+            errors.append(f"{path.name}: C has no ditto_{c_name}")
 
 for name, items in sorted(enums.items()):
     missing = items.keys() - constants.keys()
