@@ -1268,12 +1268,15 @@ class replica
         return ended(f, status, all);
     }
 
-    // The present values of a variable, as this replica sees them. They are valid until it is changed. Those
+    // The present values of a variable, as this replica sees them: of a sliced one those of its slice. They are valid until it is changed. Those
     // of a parameter with DITTO_CONCURRENCY_HOGWILD or FREE_READS are valid until the worker's function ends,
     // and change meanwhile.
     template <class T> outcome<span<const T>> read(const variable<T> &v) const
     {
         const void *data = nullptr;
+        ditto_tensor slice = ditto_tensor();
+        if (ditto_local_slice(self_, v.get(), &slice, nullptr) == DITTO_OK)
+            return span<const T>(static_cast<const T *>(slice.data), own_size(v));
         ditto_status status = ditto_read(self_, v.get(), &data);
         return detail::give(status, span<const T>(static_cast<const T *>(data), status < 0 ? 0 : v.size()));
     }
@@ -1453,13 +1456,20 @@ class replica
                                          dtype_of<detail::element_of<D>>(), &out);
         return detail::give(status, pending(self_, out));
     }
+    // The number of elements that this replica has of a variable, which are fewer if it is sliced.
+    template <class T> std::size_t own_size(const variable<T> &v) const
+    {
+        ditto_tensor slice = ditto_tensor();
+        bool is_slice = ditto_local_slice(self_, v.get(), &slice, nullptr) == DITTO_OK;
+        return is_slice ? ditto_tensor_bytes(&slice) / sizeof(T) : v.size();
+    }
     template <class T>
     outcome<void> written(const variable<T> &v, ditto_assign_op op, span<const T> values) const
     {
-        if (values.size() != v.size())
+        if (values.size() != own_size(v))
             return detail::fail<void>("ditto_assign",
                                       "the values are not as many as the elements of the variable",
-                                      values.size(), v.size());
+                                      values.size(), own_size(v));
         return detail::done(ditto_assign(self_, v.get(), op, values.data()));
     }
 

@@ -97,7 +97,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_mesh(ditto_strategy *strat
  *
  *  @param grouping  the grouping; NULL is ignored
  *  @retval DITTO_OK            it was freed
- *  @retval DITTO_ERR_BUSY      a run or another call of the strategy is active; nothing was freed
+ *  @retval DITTO_ERR_BUSY      a run or another call of the strategy is active, or a variable is sliced along
+ *                              the grouping; nothing was freed
  *  @retval DITTO_ERR_CONTEXT   called by a replica, inside a run
  *  @retval DITTO_ERR_FORKED    this is a child process, and the strategy was created before fork
  *  @retval DITTO_ERR_POISONED  a replica that has not returned may use it: end the strategy first

@@ -71,12 +71,14 @@ typedef enum ditto_copies {
     DITTO_COPIES_PER_REPLICA = 1,
 } ditto_copies;
 
-/** How a large variable is cut into shards.
+/** How a large variable is cut into shards or slices.
  *
  *  A shard is a run of rows (of the first dimension). Each shard exists once. Shards are placed on the NUMA
  *  nodes of the replicas in turn, and in central storage on its node. Of n shards the first (rows mod n) have
  *  one row more than the others. If one shard results, nothing is cut, and the variable is like any other.
- *  Scalars and variables without elements are never cut. */
+ *  Scalars and variables without elements are never cut.
+ *
+ *  A slice is a range of indices of any dimension. Each replica has one, in memory of its node. */
 typedef enum ditto_partition {
     DITTO_PARTITION_DEFAULT = 0, /**< one shard */
     DITTO_PARTITION_FIXED = 1,   /**< num_shards shards, at most one per row */
@@ -87,13 +89,26 @@ typedef enum ditto_partition {
 
     /** As few shards as have at most `bytes` each, but at most num_shards (0: no limit). A row is not cut. */
     DITTO_PARTITION_MAX_SIZE = 3,
+
+    /** A slice of dimension `axis` for each rank of the groups of `along`. Of n slices the first (extent mod
+     *  n) have one index more than the others. The replicas that have the same rank mirror a slice, and those
+     *  of one NUMA node share a copy of it. Such a variable is *sliced*. */
+    DITTO_PARTITION_BY_REPLICA = 4,
 } ditto_partition;
+
+struct ditto_grouping;
 
 /** A rule for cutting variables into shards. */
 typedef struct ditto_partitioner {
     ditto_partition kind; /**< the rule */
     size_t num_shards;    /**< see ditto_partition */
     size_t bytes;         /**< see ditto_partition */
+    uint32_t axis;        /**< BY_REPLICA: the dimension that is sliced */
+
+    /** BY_REPLICA: a grouping of the strategy in which each replica has a group, all of one size, such as an
+     *  axis of a mesh (ditto/group.h). A replica has the slice of its rank. NULL: all replicas are one group.
+     *  The grouping can't be destroyed before the variable. */
+    struct ditto_grouping *along;
 } ditto_partitioner;
 
 /** What workers do that read and write one parameter (ditto/parameter.h) at the same time. */
@@ -142,7 +157,10 @@ typedef struct ditto_variable_options {
     /** Writes the initial value of one shard to value->data, which is not initialised. value->shape is the
      *  shape of the shard, and first_row its first row in the variable. A variable that is not cut is one
      *  shard. The function is called once for each shard, on the thread that creates the variable
-     *  (ditto_create_variable: on that of replica 0). It is not called if there are no elements. */
+     *  (ditto_create_variable: on that of replica 0). Of a sliced variable, it is called once for each slice,
+     *  at the same time, each on the thread of a replica that has the slice. first_row is then the first
+     *  index of the slice in dimension `axis`, and no function of the strategy may be called. It is not
+     *  called if there are no elements. */
     ditto_status (*initialize)(const ditto_tensor *value, size_t first_row, void *user);
 
     void *initialize_user; /**< passed to initialize */
@@ -153,8 +171,9 @@ typedef struct ditto_variable_options {
      *  two variables is split later, the other is not. */
     const struct ditto_variable *colocate_with;
 
-    /** How the variable is cut into shards. It is allowed only for mirrored variables, without
-     *  DITTO_COPIES_PER_REPLICA and without colocate_with. */
+    /** How the variable is cut into shards or slices. It is allowed only for mirrored variables, without
+     *  DITTO_COPIES_PER_REPLICA and without colocate_with. Slices are for strategies of kind DITTO_MIRRORED
+     *  on one host. */
     ditto_partitioner partitioner;
 
     /** What workers do that read and write the variable at the same time. It is allowed only for variables of
@@ -189,13 +208,17 @@ typedef struct ditto_variable_options {
  *        copies that cannot be split although this variable needs one for each replica.
  *      - A partitioner FIXED without num_shards, or MAX_SIZE without bytes. A partitioner together with
  *        ON_READ, DITTO_COPIES_PER_REPLICA or colocate_with.
+ *      - BY_REPLICA: axis is no dimension of the variable, or has fewer indices than there are slices; along
+ *        is no grouping of the strategy, or has a replica without group, or groups of different sizes;
+ *        ONLY_FIRST_REPLICA.
  *      - A concurrency, and the strategy is not of kind DITTO_PARAMETER_SERVER.
  *      - A value was restored for the variable, which has another dtype, or is sync-on-read without
  *        aggregation.
  *  @retval DITTO_ERR_SHAPE        a value that was restored for the variable has another shape
  *  @retval DITTO_ERR_RANGE        an unknown enum value; the size overflows; more than UINT32_MAX shards
  *  @retval DITTO_ERR_UNSUPPORTED  SUM of DITTO_BOOL; ON_READ in central storage; a concurrency other
- *                                 than LOCKED of DITTO_C128; options is of a newer version
+ *                                 than LOCKED of DITTO_C128; slices in a strategy of another kind than
+ *                                 DITTO_MIRRORED or of several hosts; options is of a newer version
  *  @retval DITTO_ERR_USER         initialize returned a positive status
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the copies
  *  @retval DITTO_ERR_SYSTEM       the strategy has DITTO_MEMORY_STRICT, and mbind is refused
@@ -237,7 +260,7 @@ typedef struct ditto_variable_properties {
     /** How the components are combined. DITTO_AGGREGATE_NONE where DITTO_AGGREGATE_DEFAULT was given. */
     ditto_aggregation aggregation;
 
-    /** The number of shards. 1 if the variable is not cut into shards, and for slots of optimizers, except
+    /** The number of shards or slices. 1 if the variable is not cut into shards, and for slots of optimizers, except
      *  those of parameters. */
     size_t num_shards;
 
@@ -266,11 +289,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_info(const ditto_variable 
 /** A shard of a variable. A variable that is not cut has one shard. */
 typedef struct ditto_shard_info {
     size_t struct_size; /**< set by DITTO_SHARD_INFO_INIT */
-    size_t first_row;   /**< its first row */
-    size_t rows;        /**< the number of its rows; 1 for a scalar */
+    size_t first_row;   /**< its first row; of a slice its first index in the sliced dimension */
+    size_t rows;        /**< the number of its rows; 1 for a scalar; of a slice of its indices */
 
     /** The address of its elements, valid until the variable or its strategy is destroyed. If the variable is
-     *  not cut, it is that of replica 0's component. NULL for a parameter, which workers change at any time,
+     *  not cut, it is that of replica 0's component. Of a slice it is that of its first copy. NULL for a parameter, which workers change at any time,
      *  and for a slot of an optimizer that is stored in several parts. */
     const void *data;
 
@@ -428,6 +451,20 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
 
+/** Returns the slice of a replica: a view of the nearest copy. Of a variable that is not cut it is the whole
+ *  component. Nothing is aggregated, and there is no meeting.
+ *
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param out       [out] the slice: dtype, shape, and an address that is valid as that of ditto_read. Its
+ *                   elements must not be changed
+ *  @param first     [out] the first index of the slice in the sliced dimension; may be NULL
+ *  @retval DITTO_OK               the slice was stored
+ *  @retval DITTO_ERR_INVALID      a NULL pointer
+ *  @retval DITTO_ERR_UNSUPPORTED  as for ditto_read */
+DITTO_API DITTO_NODISCARD ditto_status ditto_local_slice(ditto_replica *self, const ditto_variable *variable,
+                                                         ditto_tensor *out, size_t *first);
+
 /** Returns the address of the replica's own component, in the nearest copy. Nothing is aggregated, and there
  *  is no meeting. The address is valid until the next write or update of the variable. A write by
  *  ditto_assign may be given the address as its value.
@@ -444,8 +481,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
  *                                 or ditto_lookup
  *  @retval DITTO_ERR_FORKED       the variable is a parameter, in a child process after fork
  *  @retval DITTO_ERR_INVALID      a NULL pointer
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, or is a slot of an optimizer that is
- *                                 stored in several parts: use ditto_lookup */
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is sliced: use ditto_local_slice; it is cut into shards, or is
+ *                                 a slot of an optimizer that is stored in several parts: use ditto_lookup */
 DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable,
                                                   const void **data);
 

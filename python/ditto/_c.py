@@ -103,7 +103,8 @@ class Group(ctypes.Structure):
 
 class Partitioner(ctypes.Structure):
     """ditto_partitioner"""
-    _fields_ = [("kind", ctypes.c_int), ("num_shards", ctypes.c_size_t), ("bytes", ctypes.c_size_t)]
+    _fields_ = [("kind", ctypes.c_int), ("num_shards", ctypes.c_size_t), ("bytes", ctypes.c_size_t),
+                ("axis", ctypes.c_uint32), ("along", ctypes.c_void_p)]
 
 
 class VariableOptions(Options):

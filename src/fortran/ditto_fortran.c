@@ -593,7 +593,8 @@ ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t
     if (aggregation != NULL)
         options.aggregation = (ditto_aggregation)*aggregation;
     if (shards != NULL)
-        options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, (size_t)*shards, 0 };
+        options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED,
+                                                   .num_shards = (size_t)*shards };
     return ditto_variable_create(strategy, &t, &options, out);
 }
 

@@ -163,7 +163,7 @@ uint64_t dti_sync_run_number(const struct dti_replica *self);
 /* Reports which replica calls `finish` for which elements, if the op is not 0. Each range is reported once,
  * in ascending order. The caller allocates the data that `finish` needs near that replica. With one host
  * alone: over several, each replica may get any element. Any context. */
-void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
+void dti_target_owners(struct dti_sync *sync, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *report, void *context);
 
 /* An all-reduce under a public function's name: every replica gets the result in its `dst`. All members but

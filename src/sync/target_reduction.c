@@ -73,13 +73,12 @@ static void report_grains(struct dti_flow *flow, size_t from, size_t to, uint32_
     }
 }
 
-void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
+void dti_target_owners(struct dti_sync *sync, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *report, void *context)
 {
     struct dti_call call = call_of(targeted);
-    struct dti_sync *sync = dti_team_sync(team);
     struct dti_call_size size = dti_call_size_of(&call, sync->num_replicas);
-    struct dti_flow flow = { .self = dti_team_replica(team, 0),
+    struct dti_flow flow = { .self = &sync->replica[0],
                              .sync = sync,
                              .call = &call,
                              .reduction = dti_flow_reduction(sync, &call) };

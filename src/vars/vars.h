@@ -6,6 +6,7 @@
 #include <ditto/variable.h>
 
 #include "replicas/team/dependent.h"
+#include "sync/grouping/grouping.h"
 #include "sync/sync.h"
 #include "vars/elements/elements.h"
 
@@ -34,6 +35,30 @@ struct dti_variable_piece {
  * context, and under the turn in cross context. */
 struct dti_generation {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t count;
+};
+
+/* The order in which the elements of a sliced variable, and of its slots, lie in the pieces: one slice after
+ * the other (variables/slices.h). */
+struct dti_slice_order {
+    uint32_t axis, slices; /* slices is 0 if the order is the usual one */
+    size_t extent;         /* of the sliced dimension */
+    size_t inner;          /* the elements of one index of it, which are contiguous */
+};
+
+/* Which replicas have the slices of a variable. */
+struct dti_slicing {
+    /* The grouping along which the variable is sliced, or NULL if it is all replicas. */
+    ditto_grouping *along;
+
+    /* The groups of the replicas that mirror a slice. NULL if each replica has a slice of its own. */
+    ditto_grouping *mirrors;
+
+    uint32_t *rank; /* [replicas] the piece of each replica */
+
+    /* [copies] and [pieces] The same copies as those of the variable, but the owner of each is its rank among
+     * the replicas that mirror the slice. Not used if `mirrors` is NULL. */
+    struct dti_copy *copy;
+    struct dti_copy_set *copies_of_piece;
 };
 
 struct ditto_variable {
@@ -86,6 +111,8 @@ struct ditto_variable {
     uint32_t node;
 
     ditto_partitioner partitioner; /* as given by the user */
+    struct dti_slicing *slicing;   /* NULL if the variable is not sliced */
+    struct dti_slice_order order;
     uint32_t pieces;
     struct dti_variable_piece *piece; /* [pieces] */
 
@@ -132,7 +159,8 @@ struct ditto_variable {
     /* [pieces] The copies of each piece, which are elements of `copy`. Guarded by the turn. */
     struct dti_copy_set *copies_of_piece;
 
-    /* [replicas] The index in `copy` of each replica's component. Only used if the variable has one piece. */
+    /* [replicas] The index in `copy` of each replica's component. Only used if the variable has one piece, or
+     * is sliced. */
     _Atomic uint32_t *copy_of;
 
     struct dti_generation *generation; /* [replicas] */
@@ -140,8 +168,9 @@ struct ditto_variable {
 };
 #define DTI_OWN_NODE UINT32_MAX
 
-/* Defined in mirrored.c, in sync_on_read.c and in parameters/parameter.c. */
-extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind, dti_parameter_kind;
+/* Defined in mirrored.c, in sync_on_read.c, in slices.c and in parameters/parameter.c. */
+extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind, dti_sliced_kind,
+    dti_parameter_kind;
 
 /* Returns the name that the options give to the variable. */
 static inline const char *dti_variable_name(const ditto_variable_options *options)
@@ -284,7 +313,15 @@ static inline bool dti_owns_copy(const ditto_variable *v, uint32_t replica)
 /* Returns the copy of a piece that is nearest to a replica. */
 static inline char *dti_nearest(const ditto_variable *v, uint32_t piece, uint32_t replica)
 {
-    return v->pieces == 1 ? dti_variable_component(v, replica) : v->copies_of_piece[piece].copy[0].data;
+    bool is_own = v->pieces == 1 || (v->slicing != NULL && v->slicing->rank[replica] == piece);
+    return is_own ? dti_variable_component(v, replica) : v->copies_of_piece[piece].copy[0].data;
+}
+
+/* Returns the number of replicas that have a component of the same elements. */
+static inline uint32_t dti_variable_mirrors(const ditto_variable *v)
+{
+    uint32_t n = dti_team_all_replicas(v->team);
+    return v->slicing != NULL ? n / v->order.slices : n;
 }
 
 /* Returns the index of the piece that contains the element. */
@@ -332,6 +369,23 @@ void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first,
 
 /* Copies elements [first, end) of the copy nearest to the replica to dst. */
 void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst);
+
+/* The same for elements in the order of the pieces, which is another one if the variable is sliced in a
+ * dimension that is not the first. */
+void dti_pieces_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
+                      const void *value);
+void dti_pieces_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst);
+
+/* The reads and writes in cross context of a mirrored variable, in mirrored.c. */
+ditto_status dti_mirrored_read(ditto_variable *v, void *dst);
+ditto_status dti_mirrored_write(ditto_variable *v, enum dti_rule rule, const void *value);
+
+/* The name of a write in replica context, for messages. */
+const char *dti_assign_name(enum dti_rule rule);
+
+/* Returns INVALID if the replicas' values for the variable can't be combined, because it has no
+ * aggregation. */
+ditto_status dti_variable_check_aggregates(const ditto_variable *v);
 
 /* The arguments of a read or a write in cross context, which dti_share passes to its function. */
 struct dti_cross_access {

@@ -186,7 +186,9 @@ static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void *
     uint32_t devices[64], count = nodes_of_parameters(s, devices, 64), most = 0, least = UINT32_MAX;
     for (int k = 0; k < 3; k++)
         assert_ok(ditto_variable_create(
-            s, &spec, &OPTIONS(variable, .partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 3, 0 }),
+            s, &spec,
+            &OPTIONS(variable,
+                     .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 }),
             &v[k]));
     for (uint32_t d = 0; d < count; d++) {
         uint32_t here = 0;
@@ -268,7 +270,9 @@ static void train(size_t hierarchical_bytes, float *out)
     ditto_strategy *s = make_strategy(8, &OPTIONS(strategy, .tuning = &tuning));
     assert_ok(ditto_variable_create(s, &spec, NULL, &a.v[0]));
     assert_ok(ditto_variable_create(
-        s, &spec, &OPTIONS(variable, .partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 5, 0 }),
+        s, &spec,
+        &OPTIONS(variable,
+                 .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 5 }),
         &a.v[1]));
     assert_ok(ditto_optimizer_create(a.v, 2, &OPTIONS(optimizer, .rule = DITTO_RULE_SGD, .momentum = 0.9),
                                      &a.optimizer));

@@ -38,8 +38,9 @@ static ditto_variable *make(ditto_strategy *s, const struct kind *k)
     memcpy(initial.shape, k->shape, k->rank * sizeof *k->shape);
     ditto_variable_options options = OPTIONS(
         variable, .name = k->name, .synchronization = k->synchronization, .aggregation = k->aggregation,
-        .partitioner = (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED : DITTO_PARTITION_DEFAULT,
-                                            k->shards, 0 });
+        .partitioner = (ditto_partitioner){ .kind = k->shards != 0 ? DITTO_PARTITION_FIXED
+                                                                   : DITTO_PARTITION_DEFAULT,
+                                            .num_shards = k->shards });
     assert_ok(ditto_variable_create(s, &initial, &options, &v));
     return v;
 }

@@ -360,11 +360,14 @@ static void rule_8_16_partitioners_choose_the_number_of_shards_by_the_rule(void 
             for (size_t r = 0; r < 5; r++)
                 for (size_t w = 0; w < 3; w++)
                     for (size_t b = 0; b < 4; b++, points++) {
-                        ditto_partitioner p = { (ditto_partition)kind, k, bytes[b] };
+                        ditto_partitioner p = { .kind = (ditto_partition)kind,
+                                                .num_shards = k,
+                                                .bytes = bytes[b] };
                         assert_int_equal(dti_partition_shards(&p, rows[r], widths[w] * 4),
                                          shards_by_rule(&p, rows[r], widths[w] * 4));
                     }
-    ditto_partitioner smallest = { DITTO_PARTITION_MIN_SIZE, 0, 0 }, bad = { DITTO_PARTITION_FIXED, 0, 0 };
+    ditto_partitioner smallest = { .kind = DITTO_PARTITION_MIN_SIZE },
+                      bad = { .kind = DITTO_PARTITION_FIXED };
     /* With 0 shards at most 1 is made, and 0 bytes mean 256 KiB. */
     assert_int_equal(dti_partition_shards(&smallest, 1000000, 4), 1);
     smallest.num_shards = 100;
@@ -372,7 +375,7 @@ static void rule_8_16_partitioners_choose_the_number_of_shards_by_the_rule(void 
     assert_status(dti_partitioner_check(&bad), DITTO_ERR_INVALID);
     bad.kind = DITTO_PARTITION_MAX_SIZE;
     assert_status(dti_partitioner_check(&bad), DITTO_ERR_INVALID);
-    bad.kind = (ditto_partition)4;
+    bad.kind = (ditto_partition)5;
     assert_status(dti_partitioner_check(&bad), DITTO_ERR_RANGE);
     printf("  %d points\n", points);
 }
@@ -403,7 +406,7 @@ static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_get_th
             struct initialized initialized = { .calls = 0 };
             ditto_variable *v;
             ditto_strategy *s = make_strategy(replica_counts[i], NULL);
-            options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, shards, 0 };
+            options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
             options.initialize = initialize;
             options.initialize_user = &initialized;
             assert_ok(ditto_variable_create(s, &tensor, &options, &v));
@@ -506,7 +509,7 @@ static void rule_8_16_one_shard_is_a_plain_variable(void **state)
     char words[300];
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_variable_options options = OPTIONS(
-        variable, .partitioner = (ditto_partitioner){ DITTO_PARTITION_MAX_SIZE, 0, 800 });
+        variable, .partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_MAX_SIZE, .bytes = 800 });
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_variable_create(s, tensors[i], &options, &v));
         assert_int_equal(properties_of(v).num_shards, 1);

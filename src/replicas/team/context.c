@@ -267,8 +267,8 @@ static ditto_status fail_cross(const struct dti_frame *top)
     if (top->kind == DTI_CONTEXT_UPDATE)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
-            "called in the function of an update, which may only read and write the copy that it was "
-            "given");
+            "called in the function of an update, or in one that initializes a slice, which may only read "
+            "and write the copy that it was given");
     /* This is refused for iterators of the default strategy too, because the thread that waits for the
      * iterator may have the turn of another strategy. */
     if (is_input(top))

@@ -15,18 +15,13 @@ ditto_status dti_groupings_make(struct dti_groupings **out)
     return *out != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the list of groupings");
 }
 
-static uint32_t size_of(const ditto_grouping *g, uint32_t group)
-{
-    return g->start[group + 1] - g->start[group];
-}
-
 /* -- the groups of one level -- */
 
 /* Frees what the replicas of a level have in their own memory. */
 static void free_members(const ditto_grouping *g, const struct dti_grouping_level *level)
 {
     for (uint32_t k = 0; k < g->groups; k++)
-        for (uint32_t rank = 0; level->sync[k] != NULL && rank < size_of(g, k); rank++)
+        for (uint32_t rank = 0; level->sync[k] != NULL && rank < dti_grouping_size(g, k); rank++)
             dti_sync_state_free(&level->member[g->start[k] + rank], level->sync[k]);
 }
 
@@ -100,7 +95,7 @@ static void name_group(const ditto_grouping *g, uint32_t group, struct dti_sync 
 static ditto_status make_group(const ditto_grouping *g, uint32_t group, struct dti_sync *whole,
                                struct dti_grouping_level *level)
 {
-    uint32_t n = size_of(g, group), first = dti_team_first_replica(g->team);
+    uint32_t n = dti_grouping_size(g, group), first = dti_team_first_replica(g->team);
     struct dti_replica *member = &level->member[g->start[group]];
     const uint32_t *id = &g->replica[g->start[group]];
     struct dti_sync *sync;
@@ -230,9 +225,9 @@ static ditto_status check_hosts(const ditto_grouping *g, const struct dti_hosts 
     for (uint32_t k = 0; hosts != NULL && k < g->groups; k++) {
         const uint32_t *id = &g->replica[g->start[k]];
         uint32_t here = 1;
-        while (here < size_of(g, k) && dti_hosts_of(hosts, id[here]) == dti_hosts_of(hosts, id[0]))
+        while (here < dti_grouping_size(g, k) && dti_hosts_of(hosts, id[here]) == dti_hosts_of(hosts, id[0]))
             here++;
-        if (here != size_of(g, k))
+        if (here != dti_grouping_size(g, k))
             return DTI_FAIL(
                 DITTO_ERR_UNSUPPORTED,
                 "group %u%s%s has replicas on several hosts, %u and %u: collectives of groups work "
@@ -353,11 +348,74 @@ void dti_grouping_destroy(ditto_grouping *g)
     release(g);
 }
 
+/* -- groupings of variables -- */
+
+bool dti_grouping_is_of(const struct dti_team *team, const ditto_grouping *grouping)
+{
+    const struct dti_groupings *all = dti_team_sync(team)->groupings;
+    uint32_t slot = 0;
+    while (slot < all->slots && all->of_slot[slot] != grouping)
+        slot++;
+    return slot < all->slots;
+}
+
+uint32_t dti_grouping_group(const ditto_grouping *g, uint32_t id)
+{
+    uint32_t k = 0;
+    while (g->position[id] >= g->start[k + 1])
+        k++;
+    return k;
+}
+
+/* Returns true if the groups of `g` are those of the colors, and ranks follow the ids. */
+static bool has_colors(const ditto_grouping *g, const uint32_t *colors)
+{
+    for (uint32_t i = 0; i < g->replicas; i++)
+        if (g->position[i] == DTI_NO_GROUP || dti_grouping_group(g, i) != colors[i] ||
+            (dti_grouping_rank(g, i) > 0 && g->replica[g->position[i] - 1] > i))
+            return false;
+    return true;
+}
+
+ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out)
+{
+    uint32_t colors[DITTO_MAX_REPLICAS];
+    const struct dti_groupings *all = along->all;
+    *out = NULL;
+    for (uint32_t i = 0; i < along->replicas; i++)
+        colors[i] = dti_grouping_rank(along, i);
+    for (uint32_t slot = 0; slot < all->slots && *out == NULL; slot++)
+        if (all->of_slot[slot] != NULL && has_colors(all->of_slot[slot], colors))
+            *out = all->of_slot[slot];
+    if (*out == NULL && dti_team_pauses(along->team) != 0)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the replicas that mirror a slice are no groups of a grouping yet, and in a run none "
+                        "can be made: create a first variable that is sliced along this grouping outside of "
+                        "runs");
+    if (*out == NULL) {
+        DTI_TRY(dti_grouping_make(along->team, &(struct dti_division){ "mirrors", colors, NULL }, out));
+        (*out)->hidden = true;
+    }
+    (*out)->users++;
+    along->users++;
+    return DITTO_OK;
+}
+
+void dti_grouping_drop(ditto_grouping *g)
+{
+    if (--g->users == 0 && g->hidden)
+        dti_grouping_destroy(g);
+}
+
 void dti_groupings_free(struct dti_groupings *all)
 {
-    for (uint32_t i = 0; all != NULL && i < all->slots; i++)
-        if (all->of_slot[i] != NULL)
-            release_parts(all->of_slot[i]);
+    for (uint32_t i = 0; all != NULL && i < all->slots; i++) {
+        ditto_grouping *g = all->of_slot[i];
+        if (g != NULL)
+            release_parts(g);
+        if (g != NULL && g->hidden)
+            free(g);
+    }
     if (all != NULL)
         free((void *)all->of_slot);
     free(all);
@@ -369,12 +427,14 @@ void dti_groupings_describe(const struct dti_sync *sync, struct dti_text *text)
                                           "across packages" };
     for (uint32_t i = 0; i < sync->groupings->slots; i++) {
         const ditto_grouping *g = sync->groupings->of_slot[i];
+        if (g != NULL && g->hidden)
+            continue;
         uint32_t largest = 0;
         uint8_t most = 0;
         for (uint32_t k = 0; g != NULL && k < g->groups; k++) {
             const struct dti_sync *of_group = g->level[0].sync[k];
-            largest = size_of(g, k) > largest ? size_of(g, k) : largest;
-            for (uint32_t rank = 1; of_group != NULL && rank < size_of(g, k); rank++)
+            largest = dti_grouping_size(g, k) > largest ? dti_grouping_size(g, k) : largest;
+            for (uint32_t rank = 1; of_group != NULL && rank < dti_grouping_size(g, k); rank++)
                 most = of_group->shape.border[rank] > most ? of_group->shape.border[rank] : most;
         }
         if (g != NULL)
@@ -407,7 +467,7 @@ static void begin_run(struct dti_replica *member, const struct dti_replica *self
 ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *grouping, ditto_group *out)
 {
     const struct dti_groupings *all = self->sync->groupings;
-    uint32_t slot = 0, k = 0;
+    uint32_t slot = 0;
     /* The pointer is only compared, because the grouping may have been destroyed. */
     while (slot < all->slots && all->of_slot[slot] != grouping)
         slot++;
@@ -419,11 +479,8 @@ ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *g
     *out = (ditto_group){ .rank = DITTO_NO_REPLICA, .index = DITTO_NO_COLOR, .slot = slot };
     if (position == DTI_NO_GROUP)
         return DITTO_OK;
-    struct dti_replica *member = &grouping->level[self->depth].member[position];
-    if (run_number_of(member) != run_number_of(self))
-        begin_run(member, self);
-    while (position >= grouping->start[k + 1])
-        k++;
+    const struct dti_replica *member = dti_grouping_member(self, grouping);
+    uint32_t k = dti_grouping_group(grouping, self->id);
     *out = (ditto_group){ .index = k,
                           .rank = member->rank,
                           .size = member->num_replicas,
@@ -432,6 +489,14 @@ ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *g
                           .slot = slot,
                           .run = (uint32_t)run_number_of(self) };
     return DITTO_OK;
+}
+
+struct dti_replica *dti_grouping_member(struct dti_replica *self, const ditto_grouping *g)
+{
+    struct dti_replica *member = &g->level[self->depth].member[g->position[self->id]];
+    if (run_number_of(member) != run_number_of(self))
+        begin_run(member, self);
+    return member;
 }
 
 struct dti_replica *dti_group_copy(struct dti_replica *self, const void *address, bool *of_team)
@@ -474,9 +539,6 @@ ditto_status dti_group_member(struct dti_replica *self, const ditto_group *group
                         "%s: replica %u is not a member of group %u: a replica calls with its "
                         "own group (ditto_group_of)",
                         function, self->id, group->index);
-    *out = &g->level[self->depth].member[position];
-    /* The replica may use what another one has asked for. */
-    if (run_number_of(*out) != run_number_of(self))
-        begin_run(*out, self);
+    *out = dti_grouping_member(self, g); /* the replica may use what another one has asked for */
     return DITTO_OK;
 }

@@ -33,6 +33,12 @@ struct ditto_grouping {
     uint64_t number;            /* no two groupings of a process have the same */
     char name[DTI_LABEL_BYTES]; /* of the axis; empty if it was split by colors */
     uint32_t replicas;          /* of all hosts */
+
+    /* The number of variables that are sliced along the groups, or mirrored in them. Guarded by the turn. */
+    uint32_t users;
+
+    /* True if the library made it for such variables. It is destroyed with the last of them. */
+    bool hidden;
     uint32_t groups;
     uint32_t *color; /* [groups] */
 
@@ -65,6 +71,17 @@ ditto_status dti_grouping_make(struct dti_team *team, const struct dti_division 
                                ditto_grouping **out);
 void dti_grouping_destroy(ditto_grouping *grouping);
 
+/* Returns true if a grouping is one of the team. The grouping is only compared. */
+bool dti_grouping_is_of(const struct dti_team *team, const ditto_grouping *grouping);
+
+/* Sets *out to the grouping whose groups are the replicas of equal rank in `along`, which are numbered by that
+ * rank. It is one that exists, or is made. Adds a user to both. Fails as dti_grouping_make, and with CONTEXT
+ * if it would have to be made in a run. */
+ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out);
+
+/* Removes a user, and destroys a hidden grouping that had no other. */
+void dti_grouping_drop(ditto_grouping *grouping);
+
 /* Writes a line for each grouping. */
 void dti_groupings_describe(const struct dti_sync *sync, struct dti_text *text);
 
@@ -77,10 +94,30 @@ ditto_status dti_groupings_go_in(struct dti_sync *whole, uint32_t level);
 /* Resets what a stopped run of this level has left behind. */
 void dti_groupings_reset(const struct dti_groupings *all, uint32_t level);
 
+/* -- Any thread, while the grouping exists -- */
+
+/* Returns the size of group g. */
+static inline uint32_t dti_grouping_size(const ditto_grouping *grouping, uint32_t g)
+{
+    return grouping->start[g + 1] - grouping->start[g];
+}
+
+/* Returns the group of a replica that is in one. */
+uint32_t dti_grouping_group(const ditto_grouping *grouping, uint32_t id);
+
+/* Returns the rank of a replica that is in a group. */
+static inline uint32_t dti_grouping_rank(const ditto_grouping *grouping, uint32_t id)
+{
+    return grouping->position[id] - grouping->start[dti_grouping_group(grouping, id)];
+}
+
 /* -- The replica's own thread -- */
 
 /* The same as ditto_group_of. */
 ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *grouping, ditto_group *out);
+
+/* Returns the member that stands for a replica of the team in its group, at the level of the present run. */
+struct dti_replica *dti_grouping_member(struct dti_replica *self, const ditto_grouping *grouping);
 
 /* Returns the copy of a replica of the team that is at an address, in some group at the level of the present
  * run, or NULL if there is none. *of_team is true if there is a copy of another replica of the team. */

@@ -4,6 +4,7 @@
 #include "sync/hosts/cross.h"
 #include "sync/kernels/local_reduction.h"
 #include "vars/optimizer/optimizer.h"
+#include "vars/variables/slices.h"
 #include "vars/vars.h"
 
 #include <math.h>
@@ -250,13 +251,21 @@ ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const c
 
 /* -- Replica context -- */
 
-static ditto_status check_gradient(const ditto_variable *v, const ditto_tensor *gradient)
+/* The gradient of a sliced variable is that of the replica's slice. */
+static ditto_status check_gradient(const struct dti_replica *r, const ditto_variable *v,
+                                   const ditto_tensor *gradient)
 {
     size_t bytes;
-    if (!dti_spec_equal(&v->spec, gradient))
+    ditto_tensor slice;
+    const ditto_tensor *spec = &v->spec;
+    if (v->slicing != NULL) {
+        slice = dti_slice_spec(v, v->slicing->rank[r->index], &bytes);
+        spec = &slice;
+    }
+    if (!dti_spec_equal(spec, gradient))
         DTI_TRY(dti_tensor_check(gradient, &bytes));
-    DTI_TRY(dti_spec_check(&v->spec, v->name, gradient, "its gradient"));
-    return dti_buffer_check(gradient->data, v->bytes, v->spec.dtype, "a gradient's data");
+    DTI_TRY(dti_spec_check(spec, v->name, gradient, "its gradient"));
+    return dti_buffer_check(gradient->data, ditto_tensor_bytes(spec), v->spec.dtype, "a gradient's data");
 }
 
 static ditto_status check_norm(const ditto_optimizer *o)
@@ -316,6 +325,11 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
 /* Steps on parameters are not started in parts, because they wait for no other worker. */
 static ditto_status check_in_parts(const ditto_optimizer *o)
 {
+    if (o->sliced != 0)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "a step in parts on sliced variables: take whole steps (ditto_apply), or make an optimizer "
+            "for each part");
     if (o->iterations->shard == NULL)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
@@ -324,12 +338,12 @@ static ditto_status check_in_parts(const ditto_optimizer *o)
 }
 
 /* Checks the gradients of variables [first, first + count). */
-static ditto_status check_gradients(const ditto_optimizer *o, uint32_t first, uint32_t count,
-                                    const ditto_tensor *gradients)
+static ditto_status check_gradients(const struct dti_replica *r, const ditto_optimizer *o, uint32_t first,
+                                    uint32_t count, const ditto_tensor *gradients)
 {
     DTI_TRY(dti_not_null(gradients, "gradients"));
     for (uint32_t k = 0; k < count; k++)
-        DTI_TRY_OF(check_gradient(o->variable[first + k], &gradients[k]), "gradients[%u]", k);
+        DTI_TRY_OF(check_gradient(r, o->variable[first + k], &gradients[k]), "gradients[%u]", k);
     return DITTO_OK;
 }
 
@@ -361,7 +375,7 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
     DTI_ENTER_QUICKLY();
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(read_options(o, options, &known));
-    DTI_TRY(check_gradients(o, 0, o->count, gradients));
+    DTI_TRY(check_gradients(r, o, 0, o->count, gradients));
     if (o->iterations->shard != NULL)
         return dti_parameter_step(r, o, gradients, &known);
     DTI_TRY(dti_step_check_none(r, o));
@@ -388,7 +402,7 @@ ditto_status ditto_apply_start(ditto_replica *self, ditto_optimizer *o, uint32_t
             "first = %u and num_variables = %u: the optimizer has %u variables, and a part has at "
             "least one",
             first, num_variables, o->count);
-    DTI_TRY(check_gradients(o, first, num_variables, gradients));
+    DTI_TRY(check_gradients(r, o, first, num_variables, gradients));
     return dti_step_start(r, o, first, num_variables, gradients, known.learning_rate);
 }
 

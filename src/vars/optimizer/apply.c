@@ -82,8 +82,8 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
     }
 }
 
-static void step_all(const struct dti_applying *a, uint32_t replica, size_t item, size_t first, size_t count,
-                     const void *tile, void *out)
+void dti_applying_step_all(const struct dti_applying *a, uint32_t replica, size_t item, size_t first,
+                           size_t count, const void *tile, void *out)
 {
     const ditto_optimizer *o = a->optimizer;
     const ditto_variable *v = o->variable[o->item[item].variable];
@@ -112,8 +112,9 @@ void dti_applying_finish(void *context, uint32_t replica, size_t item, size_t fi
     if (dti_variable_may_differ(o->variable[o->item[item].variable]))
         dti_apply_to_each(a, item, first, first + count, tile);
     else
-        step_all(a, replica, item, first, count, tile, out);
-    if (item == o->first_nonempty_item && first == 0) /* all replicas have read the old number */
+        dti_applying_step_all(a, replica, item, first, count, tile, out);
+    if (o->sliced == 0 && item == o->first_nonempty_item &&
+        first == 0) /* all replicas have read the old number */
         *(int64_t *)o->iterations->copy[0].data = a->step.number;
 }
 
@@ -150,19 +151,22 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
                                  .copy_set = clips ? o->no_copies : o->copies_of_item,
                                  .calls = !clips && o->options.rule == DITTO_RULE_FUNCTION };
     struct dti_target_reduction targeted = { .item = list,
-                                             .items = o->items,
+                                             .items = o->team_items,
                                              .op = o->options.op,
                                              .name = "ditto_apply",
                                              .object = o->name,
                                              .target = &target };
     memcpy(&targeted.hash, &a->step.learning_rate, sizeof targeted.hash);
     targeted.hash ^= o->stamp;
-    dti_applying_fill(a, o->items, list);
+    dti_applying_fill(a, o->team_items, list);
     dti_optimizer_changes(self, o, 0, o->count);
     double gradient_norm = 0;
     if (norm != NULL && !clips)
         DTI_TRY(dti_measure_norm(self, a, &gradient_norm));
-    DTI_TRY(dti_target_reduction(self, &targeted));
+    if (o->team_items != 0)
+        DTI_TRY(dti_target_reduction(self, &targeted));
+    if (o->sliced != 0)
+        DTI_TRY(dti_apply_slices(self, a));
     if (clips)
         return dti_apply_kept(self, a, norm);
     if (norm != NULL)

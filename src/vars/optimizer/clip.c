@@ -46,7 +46,7 @@ void dti_applying_keep(void *context, uint32_t replica, size_t item, size_t firs
     const struct dti_optimizer_item *i = &o->item[a->first_item + item];
     first += o->variable[i->variable]->piece[i->piece].first;
     (void)replica, (void)out;
-    dti_copies_write(o->sum[i->variable], DTI_RULE_ASSIGN, first, first + count, tile);
+    dti_pieces_write(o->sum[i->variable], DTI_RULE_ASSIGN, first, first + count, tile);
 }
 
 /* -- measure -- */
@@ -66,7 +66,31 @@ static ditto_status read_kept(const struct dti_applying *a, const void *const *c
                               size_t first, size_t end, void *values)
 {
     (void)contributed;
-    dti_copies_read(a->optimizer->sum[k], 0, first, end, values);
+    dti_pieces_read(a->optimizer->sum[k], 0, first, end, values);
+    return DITTO_OK;
+}
+
+/* Does the same for a sliced variable. The elements of a slice are those of the replicas that mirror it. */
+static ditto_status aggregate_slices(const struct dti_applying *a, const void *const *contributed, uint32_t k,
+                                     size_t first, size_t end, char *values)
+{
+    const ditto_variable *v = a->optimizer->variable[k];
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
+    const struct dti_tree tree = { .n = dti_variable_mirrors(v) };
+    for (size_t at = first, stop; at < end; at = stop) {
+        const void *source[DITTO_MAX_REPLICAS];
+        uint32_t slice = dti_variable_piece_of(v, at), sources = 0;
+        stop = v->piece[slice].first + v->piece[slice].count;
+        stop = stop < end ? stop : end;
+        for (uint32_t i = 0; i < v->num_replicas; i++) {
+            const ditto_tensor *gradient = contributed[i];
+            if (v->slicing->rank[i] == slice)
+                source[sources++] = (const char *)gradient[k].data +
+                                    (at - v->piece[slice].first) * element_bytes;
+        }
+        DTI_TRY(dti_reduce_local(v->spec.dtype, a->optimizer->options.op, &tree, source, stop - at,
+                                 values + (at - first) * element_bytes));
+    }
     return DITTO_OK;
 }
 
@@ -77,6 +101,8 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *c
 {
     const ditto_variable *v = a->optimizer->variable[k];
     const void *source[DITTO_MAX_REPLICAS];
+    if (v->slicing != NULL)
+        return aggregate_slices(a, contributed, k, first, end, values);
     for (uint32_t i = 0; i < v->num_replicas; i++) {
         const ditto_tensor *gradient = contributed[i];
         source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
@@ -240,7 +266,7 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
         ditto_rule_range range;
         stop = end - at < sizeof tile / element_bytes ? end : at + sizeof tile / element_bytes;
         dti_applying_range(s->applying, item, at, &stop, &range);
-        dti_copies_read(o->sum[i->variable], replica, base + at, base + stop, tile);
+        dti_pieces_read(o->sum[i->variable], replica, base + at, base + stop, tile);
         if (s->factor != 1)
             dti_scale_gradient(v->spec.dtype, s->factor, tile, stop - at);
         if (dti_variable_may_differ(v)) {
@@ -249,7 +275,7 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
         }
         range.gradient = tile;
         dti_optimizer_step_apply(step, &range, old + at * element_bytes, tile);
-        dti_copies_write(v, DTI_RULE_ASSIGN, base + at, base + stop, tile);
+        dti_pieces_write(v, DTI_RULE_ASSIGN, base + at, base + stop, tile);
     }
 }
 

@@ -24,6 +24,28 @@ static struct dti_copy_set copies_of(const ditto_optimizer *o, const struct dti_
     return dti_variable_may_differ(v) ? DTI_COPIES_WRITTEN_BY_FINISH : v->copies_of_piece[item->piece];
 }
 
+uint32_t dti_optimizer_sliced_alike(const ditto_optimizer *o, uint32_t i)
+{
+    const ditto_grouping *along = o->variable[o->sliced_variable[i]]->slicing->along;
+    while (i < o->sliced && o->variable[o->sliced_variable[i]]->slicing->along == along)
+        i++;
+    return i;
+}
+
+/* Lists the sliced variables, by the groupings along which they are sliced. */
+static void list_sliced(ditto_optimizer *o)
+{
+    for (uint32_t k = 0; k < o->count; k++) {
+        bool is_first = o->variable[k]->slicing != NULL;
+        for (uint32_t i = 0; i < o->sliced; i++)
+            is_first = is_first && o->sliced_variable[i] != k;
+        for (uint32_t i = k; is_first && i < o->count; i++)
+            if (o->variable[i]->slicing != NULL &&
+                o->variable[i]->slicing->along == o->variable[k]->slicing->along)
+                o->sliced_variable[o->sliced++] = i;
+    }
+}
+
 static ditto_status make_items(ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < o->count; k++)
@@ -32,20 +54,27 @@ static ditto_status make_items(ditto_optimizer *o)
     o->copies_of_item = calloc(o->items, sizeof *o->copies_of_item);
     o->no_copies = calloc(o->items, sizeof *o->no_copies);
     o->first_item = calloc(o->count + 1, sizeof *o->first_item);
+    o->sliced_variable = calloc(o->count, sizeof *o->sliced_variable);
     o->gathered_in = calloc(o->items, sizeof *o->gathered_in);
     o->replicas = o->variable[0]->num_replicas;
     o->started = calloc(o->replicas, sizeof(struct dti_started_step *));
     if (o->item == NULL || o->gathered_in == NULL || o->copies_of_item == NULL || o->no_copies == NULL ||
-        o->first_item == NULL || o->started == NULL)
+        o->first_item == NULL || o->sliced_variable == NULL || o->started == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count);
     size_t at = 0;
-    for (uint32_t k = 0; k < o->count; k++) {
-        for (uint32_t p = 0; p < o->variable[k]->pieces; p++, at++) {
-            o->item[at] = (struct dti_optimizer_item){ k, p };
-            o->copies_of_item[at] = copies_of(o, &o->item[at]);
+    for (int sliced = 0; sliced < 2; sliced++)
+        for (uint32_t k = 0; k < o->count; k++) {
+            if ((o->variable[k]->slicing != NULL) != (sliced != 0))
+                continue;
+            o->first_item[k] = at;
+            for (uint32_t p = 0; p < o->variable[k]->pieces; p++, at++) {
+                o->item[at] = (struct dti_optimizer_item){ k, p };
+                o->copies_of_item[at] = copies_of(o, &o->item[at]);
+            }
+            o->team_items += sliced != 0 ? 0 : o->variable[k]->pieces;
         }
-        o->first_item[k + 1] = at;
-    }
+    o->first_item[o->count] = at;
+    list_sliced(o);
     while (o->first_nonempty_item < o->items && o->variable[o->item[o->first_nonempty_item].variable]
                                                         ->piece[o->item[o->first_nonempty_item].piece]
                                                         .count == 0)
@@ -117,6 +146,64 @@ static ditto_status divide_as_shards(const ditto_optimizer *o, struct division *
                : DITTO_OK;
 }
 
+/* What a report of owners in a group of replicas that mirror a slice is about. */
+struct slice_division {
+    struct division *division;
+    const uint32_t *variable; /* those of the list */
+    const ditto_grouping *mirrors;
+    uint32_t slice;
+};
+
+static void add_range_of_slice(void *context, size_t item, size_t first, size_t count, uint32_t member)
+{
+    const struct slice_division *s = context;
+    size_t of_all = s->division->optimizer->first_item[s->variable[item]] + s->slice;
+    add_range(s->division, of_all, first, count, s->mirrors->replica[s->mirrors->start[s->slice] + member]);
+}
+
+/* Divides slice `slice` of the given variables, which are sliced along one grouping, among the replicas that
+ * mirror it. */
+static void divide_slice(struct division *d, const uint32_t *variable, uint32_t count, uint32_t slice,
+                         ditto_list_item *list)
+{
+    const ditto_optimizer *o = d->optimizer;
+    const struct dti_slicing *s = o->variable[variable[0]]->slicing;
+    uint32_t owner = 0;
+    while (s->rank[owner] != slice)
+        owner++;
+    for (uint32_t i = 0; i < count; i++) {
+        const ditto_variable *v = o->variable[variable[i]];
+        list[i] = (ditto_list_item){ .count = v->piece[slice].count, .dtype = v->spec.dtype };
+        if (s->mirrors == NULL && list[i].count != 0)
+            add_range(d, o->first_item[variable[i]] + slice, 0, list[i].count, owner);
+    }
+    struct dti_target_reduction targeted = { .item = list, .items = count, .op = o->options.op };
+    struct slice_division slices = { d, variable, s->mirrors, slice };
+    if (s->mirrors != NULL)
+        dti_target_owners(s->mirrors->level[0].sync[slice], &targeted, add_range_of_slice, &slices);
+}
+
+static int by_variable(const void *left, const void *right)
+{
+    const struct dti_optimizer_slot_piece *a = left, *b = right;
+    if (a->variable != b->variable)
+        return a->variable < b->variable ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void divide_slices(struct division *d, ditto_list_item *list)
+{
+    const ditto_optimizer *o = d->optimizer;
+    for (uint32_t i = 0, next; i < o->sliced; i = next) {
+        const ditto_variable *v = o->variable[o->sliced_variable[i]];
+        next = dti_optimizer_sliced_alike(o, i);
+        for (uint32_t slice = 0; slice < v->pieces; slice++)
+            divide_slice(d, &o->sliced_variable[i], next - i, slice, list);
+    }
+    if (o->sliced != 0 && d->pieces != 0)
+        qsort(d->piece, d->pieces, sizeof *d->piece, by_variable);
+}
+
 static ditto_status divide(const ditto_optimizer *o, struct division *d)
 {
     if (o->variable[0]->shard != NULL)
@@ -127,9 +214,11 @@ static ditto_status divide(const ditto_optimizer *o, struct division *d)
         const ditto_variable *v = o->variable[o->item[i].variable];
         list[i] = (ditto_list_item){ .count = v->piece[o->item[i].piece].count, .dtype = v->spec.dtype };
     }
-    struct dti_target_reduction targeted = { .item = list, .items = o->items, .op = o->options.op };
+    struct dti_target_reduction targeted = { .item = list, .items = o->team_items, .op = o->options.op };
+    if (list != NULL && o->team_items != 0)
+        dti_target_owners(dti_team_sync(o->iterations->team), &targeted, add_range, d);
     if (list != NULL)
-        dti_target_owners(o->iterations->team, &targeted, add_range, d);
+        divide_slices(d, list);
     free(list);
     return d->out_of_memory
                ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count)
@@ -291,6 +380,7 @@ static void release(struct dti_dependent *dependent)
     free(o->started);
     free(o->block_sum);
     free(o->first_item);
+    free(o->sliced_variable);
     free((void *)o->gathered_in);
     free(o->item);
     free(o->copies_of_item);

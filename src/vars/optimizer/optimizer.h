@@ -62,15 +62,22 @@ struct ditto_optimizer {
     /* The variable that counts the steps. Its team is NULL after the strategy was destroyed. */
     ditto_variable *iterations;
 
-    size_t items;
-    struct dti_optimizer_item *item;     /* [items] */
-    size_t *first_item;                  /* [count + 1] The items of variable k begin at first_item[k]. */
+    /* The first team_items items are those of variables that are not sliced. All replicas reduce them
+     * together. */
+    size_t items, team_items;
+    struct dti_optimizer_item *item; /* [items] */
+    size_t *first_item;              /* [count + 1] The items of variable k begin at first_item[k]. */
+
+    /* [sliced] The variables that are sliced. Those that are sliced along one grouping follow each other. */
+    uint32_t *sliced_variable;
+    uint32_t sliced;
+
     struct dti_copy_set *copies_of_item; /* [items] */
     struct dti_copy_set *no_copies;      /* [items], all empty */
 
-    /* The index of the first item that has elements, or `items` if there is none. Without clipping, the
-     * replica that updates the first element of this item also counts the step. With clipping, replica 0
-     * counts it. */
+    /* The index of the first item that has elements, or `items` if there is none. Without clipping and sliced
+     * variables, the replica that updates the first element of this item also counts the step. Otherwise
+     * replica 0 counts it. */
     size_t first_nonempty_item;
 
     /* [blocks] The sum of squares of each block, from which the norm is computed. */
@@ -83,6 +90,9 @@ struct ditto_optimizer {
     struct dti_started_step **started;
     uint32_t replicas;
 };
+
+/* Returns the end of the sliced variables that are sliced along the same grouping as number i of them. */
+uint32_t dti_optimizer_sliced_alike(const ditto_optimizer *o, uint32_t i);
 
 /* One step of the optimizer, on one replica. */
 struct dti_applying {
@@ -116,6 +126,11 @@ const struct dti_optimizer_step *dti_applying_step(const struct dti_applying *a,
 void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end,
                         ditto_rule_range *range);
 
+/* Computes the new values of elements [first, first + count) of an item from those of a replica's component,
+ * and from the aggregated gradient in `tile`. `out` may be the component. */
+void dti_applying_step_all(const struct dti_applying *a, uint32_t replica, size_t item, size_t first,
+                           size_t count, const void *tile, void *out);
+
 /* Updates elements [first, end) of an item whose components may differ. Each copy is updated from its own
  * value, all with the same gradient, which begins with element `first`. The slots change once. */
 void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end,
@@ -125,6 +140,12 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
  * not NULL, the global norm of the aggregated gradients, before clipping, is stored there. */
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
+
+/* -- slice_step.c -- */
+
+/* Reduces the gradients of the sliced variables over the replicas that mirror their slices, and updates the
+ * slices, or with clipping stores the sums. Without clipping it also counts the step. Collective. */
+ditto_status dti_apply_slices(struct dti_replica *self, struct dti_applying *a);
 
 /* -- clip.c -- */
 

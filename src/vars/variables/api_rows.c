@@ -59,6 +59,18 @@ static ditto_status check_kind(const ditto_variable *v)
                     "\"%s\" is sync-on-read: indexed updates are for mirrored variables", v->name);
 }
 
+/* A slice has rows only if the first dimension is sliced. */
+static ditto_status check_sliced_rows(const ditto_variable *v)
+{
+    if (v->slicing == NULL || v->order.axis == 0)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_UNSUPPORTED,
+        "an indexed update of \"%s\", which is sliced in dimension %u: rows of each slice are parts "
+        "of rows; use ditto_assign, or slice dimension 0",
+        v->name, v->order.axis);
+}
+
 /* Refuses min, max and update of rows if the variable aggregates by SUM or MEAN (ditto/rows.h). A parameter
  * aggregates nothing. */
 static ditto_status check_aggregation(const ditto_variable *v, ditto_scatter_op op)
@@ -83,6 +95,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
+    DTI_TRY(check_sliced_rows(v));
     if (v->shard == NULL && v->aggregation == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
@@ -101,6 +114,11 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, v);
     DTI_TRY(check_rows(v));
+    if (v->slicing != NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "rows of \"%s\", which is sliced: a replica in a run has its own slice "
+                        "(ditto_local_slice), and others may write theirs; move rows by a collective",
+                        v->name);
     if (count == 0)
         return DITTO_OK;
     DTI_TRY(dti_buffer_check(indices, sizeof *indices, DITTO_I64, "indices"));
@@ -114,6 +132,7 @@ static ditto_status scatter(ditto_variable *v, ditto_scatter_op op, const ditto_
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
+    DTI_TRY(check_sliced_rows(v));
     DTI_TRY(check_aggregation(v, op));
     const struct dti_frame *top = dti_this_thread()->frame;
     bool in_update_of_it = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;

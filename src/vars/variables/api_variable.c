@@ -5,6 +5,7 @@
 #include "sync/hosts/cross.h"
 #include "vars/parameters/parameter.h"
 #include "vars/variables/copies.h"
+#include "vars/variables/slices.h"
 #include "vars/vars.h"
 
 #include <string.h>
@@ -30,10 +31,34 @@ static ditto_status check_partitioner(const ditto_variable_options *o)
     DTI_TRY(dti_partitioner_check(&o->partitioner));
     if (o->partitioner.kind == DITTO_PARTITION_DEFAULT || conflicting == NULL)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; "
-                    "leave one of the two out",
-                    dti_variable_name(o), conflicting);
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "the variable \"%.100s\" has a partitioner and %s: the partitioner decides where its parts "
+        "are; leave one of the two out",
+        dti_variable_name(o), conflicting);
+}
+
+static ditto_status check_slicing(const struct dti_team *team, const ditto_variable_options *o)
+{
+    const struct dti_storage *storage = dti_vars_storage(team);
+    if (o->partitioner.kind != DITTO_PARTITION_BY_REPLICA)
+        return DITTO_OK;
+    if (storage->central || storage->parameters || dti_cross_has_hosts(team))
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "the variable \"%.100s\" is sliced by DITTO_PARTITION_BY_REPLICA, but %s: slices are for "
+            "strategies of kind DITTO_MIRRORED on one host",
+            dti_variable_name(o),
+            storage->central      ? "central storage keeps one copy for all replicas"
+            : storage->parameters ? "the strategy's parameters exist once, for all workers"
+                                  : "the strategy has several hosts");
+    if (o->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the variable \"%.100s\" is sliced and aggregates by ONLY_FIRST_REPLICA, but replica 0 has "
+            "one slice only: use SUM or MEAN",
+            dti_variable_name(o));
+    return DITTO_OK;
 }
 
 static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_options *o)
@@ -95,6 +120,7 @@ static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
     DTI_TRY(check_partitioner(&known));
     DTI_TRY(check_spec(initial, &known));
     DTI_TRY(check_concurrency(team, &known, initial->dtype));
+    DTI_TRY(check_slicing(team, &known));
     DTI_TRY(dti_context_check_cross(team));
     DTI_LEAVES_GATE(held_other, NULL);
     /* The result is ignored. If the other variable's strategy was destroyed, it has no team, and colocate()
@@ -205,6 +231,11 @@ ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *h
 
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
 {
+    if (v->slicing != NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "%s \"%s\": it is sliced, and each replica has its own slice (ditto_local_slice); "
+                        "read or assign it as a whole in cross-replica context",
+                        what, v->name);
     if (v->pieces == 1)
         return DITTO_OK;
     return DTI_FAIL(
@@ -297,6 +328,15 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, ditto_s
     if (shard >= num_shards(v))
         return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu does not exist: \"%s\" has %zu", shard, v->name,
                         num_shards(v));
+    if (v->slicing != NULL) {
+        size_t first;
+        ditto_tensor slice = dti_slice_spec(v, (uint32_t)shard, &first);
+        ditto_shard_info of_slice = { .first_row = first,
+                                      .rows = slice.shape[v->order.axis],
+                                      .data = dti_nearest(v, (uint32_t)shard, 0) };
+        dti_result_store(out, &of_slice, sizeof of_slice);
+        return DITTO_OK;
+    }
     /* A variable of one shard may be a scalar, or have rows without elements, which must not lead to a
      * division by 0. */
     bool is_one_shard = num_shards(v) == 1;
@@ -396,6 +436,28 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
     return DITTO_OK;
 }
 
+ditto_status ditto_local_slice(ditto_replica *self, const ditto_variable *variable, ditto_tensor *out,
+                               size_t *first)
+{
+    DTI_ENTER_QUICKLY();
+    struct dti_replica *r;
+    size_t found = 0;
+    DTI_TRY(dti_self(self, &r));
+    DTI_HOLD_OWN_VARIABLE(r, variable);
+    DTI_TRY(dti_not_null(out, "out"));
+    if (variable->slicing == NULL)
+        DTI_TRY(dti_variable_check_whole(variable, "the slice of"));
+    ditto_tensor slice = variable->slicing == NULL
+                             ? variable->spec
+                             : dti_slice_spec(variable, variable->slicing->rank[r->index], &found);
+    slice.data = dti_variable_component(variable, r->index);
+    slice.device = r->id;
+    *out = slice;
+    if (first != NULL)
+        *first = found;
+    return DITTO_OK;
+}
+
 ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void **data)
 {
     DTI_ENTER_QUICKLY();
@@ -429,7 +491,10 @@ ditto_status ditto_assign(ditto_replica *self, ditto_variable *v, ditto_assign_o
     enum dti_rule rule;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, v);
-    DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
+    size_t bytes = v->slicing == NULL
+                       ? v->bytes
+                       : v->piece[v->slicing->rank[r->index]].count * ditto_dtype_bytes(v->spec.dtype);
+    DTI_TRY(dti_buffer_check(value, bytes, v->spec.dtype, "value"));
     DTI_TRY(dti_assign_rule(op, v->spec.dtype, &rule));
     return v->kind->write(r, v, rule, value);
 }

@@ -5,6 +5,7 @@
 #include "replicas/jobs/jobs.h"
 #include "replicas/team/stopping.h"
 #include "sync/hosts/cross.h"
+#include "vars/variables/slices.h"
 #include "vars/vars.h"
 
 #include <errno.h>
@@ -114,13 +115,54 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     return DITTO_OK;
 }
 
+/* -- Sliced variables -- */
+
+/* Plans the copies of all slices. The first replica of a NUMA node that has a slice owns a copy of it, and the
+ * others on this node share it. */
+static ditto_status plan_slices(ditto_variable *v)
+{
+    struct dti_slicing *s = v->slicing;
+    const struct dti_slice_order *o = &v->order;
+    uint32_t slices = o->slices;
+    DTI_TRY(allocate_arrays(v, slices, v->num_replicas));
+    v->pieces = slices;
+    for (uint32_t k = 0; k < slices; k++) {
+        struct dti_copy *own = &v->copy[v->copies];
+        uint32_t copies = 0;
+        size_t indices = dti_partition_row(o->extent, slices, k + 1) -
+                         dti_partition_row(o->extent, slices, k);
+        v->piece[k].first = k > 0 ? v->piece[k - 1].first + v->piece[k - 1].count : 0;
+        v->piece[k].count = indices * (v->count / o->extent);
+        for (uint32_t i = 0; i < v->num_replicas; i++) {
+            uint32_t node = dti_team_replica(v->team, i)->pu.memory_node, c = 0;
+            if (s->rank[i] != k)
+                continue;
+            while (c < copies && dti_team_replica(v->team, own[c].owner)->pu.memory_node != node)
+                c++;
+            if (c == copies)
+                own[copies++] = (struct dti_copy){ .owner = i };
+            v->copy_of[i] = v->copies + c;
+        }
+        v->copies_of_piece[k] = (struct dti_copy_set){ copies, own };
+        v->copies += copies;
+    }
+    if (s->mirrors == NULL)
+        return DITTO_OK;
+    s->copy = calloc(v->copies, sizeof *s->copy);
+    s->copies_of_piece = calloc(slices, sizeof *s->copies_of_piece);
+    return s->copy != NULL && s->copies_of_piece != NULL
+               ? DITTO_OK
+               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);
+}
+
 /* In central storage all shards get its node. Otherwise the shards get the nodes of the replicas, one after
  * the other, and the sequence continues that of the shards of earlier variables. Parameters are dealt out in
  * this way also if they have one shard. */
 void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
 {
     uint32_t nodes = 1;
-    if ((v->pieces == 1 && v->kind != &dti_parameter_kind) || v->optimizer_slot || v->is_colocated)
+    if ((v->pieces == 1 && v->kind != &dti_parameter_kind) || v->optimizer_slot || v->is_colocated ||
+        v->slicing != NULL)
         return;
     const struct dti_storage *storage = dti_vars_storage(v->team);
     while (!v->central && !storage->parameters && node_number(v->team, nodes) != UINT32_MAX)
@@ -137,6 +179,8 @@ void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
 ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like)
 {
     size_t shards = 1;
+    if (v->slicing != NULL)
+        return plan_slices(v);
     if (v->spec.rank > 0 && v->count != 0 && like == NULL)
         shards = dti_partition_shards(&v->partitioner, v->spec.shape[0], v->bytes / v->spec.shape[0]);
     if (shards > UINT32_MAX)
@@ -242,7 +286,11 @@ static ditto_status place_in_block(struct dti_replica *r, const ditto_variable *
 
 struct placing {
     ditto_variable *v;
-    const char *value;
+    const char *value; /* all elements, or NULL: zeros */
+
+    /* Fills in a slice on the thread of its first copy's owner. NULL if there is no such function. */
+    dti_slice_filler *fills;
+    const void *user;
 };
 
 /* Allocates the copies of one replica, on that replica's thread. A copy lies in the replica's arena, or in an
@@ -258,23 +306,47 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
             if (v->copy[index].owner != r->index)
                 continue;
             uint32_t node = v->copy_node[index] != DTI_OWN_NODE ? v->copy_node[index] : r->pu.memory_node;
-            const char *value = p->value != NULL ? p->value + v->piece[i].first * element_bytes : NULL;
+            bool in_order = v->order.slices == 0 || v->order.axis == 0;
+            const char *value = p->value != NULL && in_order ? p->value + v->piece[i].first * element_bytes
+                                                             : NULL;
             void **data = &v->copy[index].data;
             DTI_TRY(v->block != NULL ? place_in_block(r, v, i, node, value, data)
                                      : make_copy(r, node, v->piece[i].count * element_bytes, value, data));
+            if (p->fills != NULL && c == 0)
+                DTI_TRY(p->fills(r, v, i, *data, p->user));
         }
     return DITTO_OK;
 }
 
-ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
+/* Copies slices that a function has filled in to their other copies, on the threads of these. */
+static ditto_status fill_other_copies(struct dti_replica *r, void *argument)
 {
-    struct placing placing = { v, value };
+    const struct placing *p = argument;
+    const ditto_variable *v = p->v;
+    for (uint32_t i = 0; i < v->pieces; i++)
+        for (uint32_t c = 1; c < v->copies_of_piece[i].copies; c++)
+            if (v->copies_of_piece[i].copy[c].owner == r->index)
+                memcpy(v->copies_of_piece[i].copy[c].data, v->copies_of_piece[i].copy[0].data,
+                       v->piece[i].count * ditto_dtype_bytes(v->spec.dtype));
+    return DITTO_OK;
+}
+
+ditto_status dti_copies_allocate(ditto_variable *v, const void *value, dti_slice_filler *fills,
+                                 const void *user)
+{
+    struct placing placing = { v, value, fills, user };
     if (v->pieces > 1 && v->concurrency != DITTO_CONCURRENCY_LOCKED)
         DTI_TRY(map_block(v));
     ditto_status status = dti_team_run(v->team, allocate_own, &placing, false);
+    if (status == DITTO_OK && fills != NULL)
+        status = dti_team_run(v->team, fill_other_copies, &placing, false);
     dti_team_renew(v->team); /* the job has no collectives, so dti_sync_run_ended is not needed */
     if (status != DITTO_OK)
         dti_copies_free(v);
+    else if (v->slicing != NULL)
+        dti_slicing_see_copies(v);
+    if (status == DITTO_OK && value != NULL && v->slicing != NULL && v->order.axis != 0)
+        dti_copies_write(v, DTI_RULE_ASSIGN, 0, v->count, value);
     return status;
 }
 
@@ -292,7 +364,7 @@ void dti_copies_free(ditto_variable *v)
 
 bool dti_variable_is_splittable(const ditto_variable *v)
 {
-    return v->mirrored && !v->optimizer_slot && !v->central && v->pieces == 1 &&
+    return v->mirrored && !v->optimizer_slot && !v->central && v->pieces == 1 && v->slicing == NULL &&
            v->aggregation == DITTO_AGGREGATE_NONE;
 }
 
@@ -304,11 +376,12 @@ ditto_status dti_variable_check_each(const ditto_variable *v)
                     "an update of \"%s\" in which each replica has its own arguments needs a copy for each "
                     "replica, but %s",
                     v->name,
-                    v->optimizer_slot ? "it belongs to an optimizer and exists once"
-                    : v->pieces > 1   ? "it is cut into shards, which exist once"
-                    : v->central      ? "central storage keeps one copy for all"
-                                      : "it aggregates, so that its replicas may share copies: create it "
-                                        "with DITTO_COPIES_PER_REPLICA, or without aggregation");
+                    v->optimizer_slot    ? "it belongs to an optimizer and exists once"
+                    : v->slicing != NULL ? "it is sliced, and its replicas may share the copies of a slice"
+                    : v->pieces > 1      ? "it is cut into shards, which exist once"
+                    : v->central         ? "central storage keeps one copy for all"
+                                         : "it aggregates, so that its replicas may share copies: create it "
+                                           "with DITTO_COPIES_PER_REPLICA, or without aggregation");
 }
 
 struct splitting {
@@ -405,6 +478,7 @@ void dti_variable_set_equal(ditto_variable *v)
 
 void dti_copies_forget(ditto_variable *v)
 {
+    dti_slicing_free(v->slicing);
     unmap_block(v); /* if the team has ended before the variable */
     free(v->piece);
     free(v->copies_of_piece);
@@ -424,7 +498,7 @@ static bool cut(const struct dti_variable_piece *piece, size_t *first, size_t *e
     return *first < *end;
 }
 
-void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
+void dti_pieces_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
                       const void *value)
 {
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
@@ -440,7 +514,7 @@ void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first,
     }
 }
 
-void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst)
+void dti_pieces_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst)
 {
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = first < end ? dti_variable_piece_of(v, first) : v->pieces;
@@ -450,5 +524,24 @@ void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, si
             memcpy((char *)dst + (from - first) * element_bytes,
                    dti_nearest(v, i, replica) + (from - v->piece[i].first) * element_bytes,
                    (to - from) * element_bytes);
+    }
+}
+
+void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
+                      const void *value)
+{
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), at;
+    for (size_t from = first, count; from < end; from += count) {
+        count = dti_slice_run(v, from, end, &at);
+        dti_pieces_write(v, rule, at, at + count, (const char *)value + (from - first) * element_bytes);
+    }
+}
+
+void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst)
+{
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), at;
+    for (size_t from = first, count; from < end; from += count) {
+        count = dti_slice_run(v, from, end, &at);
+        dti_pieces_read(v, replica, at, at + count, (char *)dst + (from - first) * element_bytes);
     }
 }

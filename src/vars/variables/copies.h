@@ -4,6 +4,7 @@
 
 #include <ditto/variable.h>
 
+struct dti_replica;
 struct dti_team;
 
 /* A range of elements of an optimizer's slot. */
@@ -37,9 +38,14 @@ ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_
  * variables. */
 void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned);
 
+/* Fills in a slice, whose elements begin at `data`, on the thread of a replica that has it. */
+typedef ditto_status dti_slice_filler(struct dti_replica *r, const ditto_variable *v, uint32_t slice,
+                                      void *data, const void *user);
+
 /* Allocates each copy on its owner's thread, and fills it with its part of `value`, or with zeros if `value`
- * is NULL. */
-ditto_status dti_copies_allocate(ditto_variable *v, const void *value);
+ * is NULL, or by the function. */
+ditto_status dti_copies_allocate(ditto_variable *v, const void *value, dti_slice_filler *fills,
+                                 const void *user);
 
 /* Frees the memory of the copies. Any thread may call it while the team exists and is not poisoned. */
 void dti_copies_free(ditto_variable *v);

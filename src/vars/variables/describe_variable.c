@@ -29,7 +29,7 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
                                                 [DITTO_AGGREGATE_SUM] = "SUM",
                                                 [DITTO_AGGREGATE_MEAN] = "MEAN",
                                                 [DITTO_AGGREGATE_ONLY_FIRST_REPLICA] = "ONLY_FIRST_REPLICA" };
-    static const char *const partitioners[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE" };
+    static const char *const partitioners[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE", "BY_REPLICA" };
     struct dti_text text = { buffer, capacity, 0 };
     char spec[DTI_SPEC_TEXT_BYTES];
     DTI_ENTER();
@@ -44,18 +44,21 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
     if (v->concurrency == DITTO_CONCURRENCY_FREE_READS)
         dti_text_add(&text, ", with FREE_READS");
     if (v->optimizer_slot || v->pieces > 1) {
-        if (v->optimizer_slot)
+        if (v->slicing != NULL)
+            dti_text_add(&text, ", %u slices of dimension %u, %u cop%s", v->pieces, v->order.axis, v->copies,
+                         v->copies == 1 ? "y" : "ies");
+        else if (v->optimizer_slot)
             dti_text_add(&text, ", an optimizer's: in %u part%s", v->pieces, v->pieces == 1 ? "" : "s");
         else
             dti_text_add(&text, ", %u shard%s", v->pieces, v->pieces == 1 ? "" : "s");
         dti_text_add(&text, " on NUMA node");
-        for (uint32_t c = 0; c < v->pieces && c < 16; c++)
+        for (uint32_t c = 0; c < v->copies && c < 16; c++)
             dti_text_add(&text, " %u", node_of(v, c));
-        if (v->pieces > 16)
+        if (v->copies > 16)
             dti_text_add(&text, " ...");
     } else
         add_copies(v, &text);
-    if (v->partitioner.kind != DITTO_PARTITION_DEFAULT && v->pieces == 1)
+    if (v->partitioner.kind != DITTO_PARTITION_DEFAULT && v->pieces == 1 && v->slicing == NULL)
         dti_text_add(&text, "; not used: the partitioner %s, which gives one shard",
                      partitioners[v->partitioner.kind]);
     if (v->wants_copies && v->central)

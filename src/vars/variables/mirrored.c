@@ -166,10 +166,25 @@ static ditto_status write_from_copy(struct dti_replica *self, const struct dti_t
     return status;
 }
 
+const char *dti_assign_name(enum dti_rule rule)
+{
+    static const char *const names[] = { "ditto_assign", "ditto_assign (ADD)", "ditto_assign (SUB)" };
+    return names[rule];
+}
+
+ditto_status dti_variable_check_aggregates(const ditto_variable *v)
+{
+    if (v->aggregation != DITTO_AGGREGATE_NONE)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "\"%s\" has no aggregation, so the replicas' values cannot become one: create it with "
+                    "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
+                    v->name);
+}
+
 static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
                                    const void *value)
 {
-    static const char *const names[] = { "ditto_assign", "ditto_assign (ADD)", "ditto_assign (SUB)" };
     struct mirrored_write context = { v, rule };
     ditto_list_item item = { .src = value, .count = v->count, .dtype = v->spec.dtype };
     struct dti_target target = { .finish = rule == DTI_RULE_ASSIGN ? NULL : apply,
@@ -181,15 +196,11 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                                                    : v->aggregation == DITTO_AGGREGATE_MEAN
                                                        ? DITTO_MEAN
                                                        : (ditto_op)0, /* replica 0's value */
-                                             .name = names[rule],
+                                             .name = dti_assign_name(rule),
                                              .object = v->name,
                                              .hash = v->stamp,
                                              .target = &target };
-    if (v->aggregation == DITTO_AGGREGATE_NONE)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" has no aggregation, so the replicas' values cannot become one: create it "
-                        "with DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
-                        v->name);
+    DTI_TRY(dti_variable_check_aggregates(v));
     dti_changed(v, self->index); /* also if the write fails, because it may have changed something */
     if (dti_variable_may_differ(v))
         return write_each(self, &targeted, v, rule);
@@ -220,13 +231,13 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-static ditto_status read_cross(ditto_variable *v, void *dst)
+ditto_status dti_mirrored_read(ditto_variable *v, void *dst)
 {
     struct dti_cross_access across = { .v = v, .dst = dst };
     return dti_share(v->team, v->bytes, v->count, DTI_CACHE_LINE, read_range, &across);
 }
 
-static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const void *value)
+ditto_status dti_mirrored_write(ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct dti_cross_access across = { .v = v, .rule = rule, .value = value };
     /* relaxed: the number is only used to estimate the amount of work. */
@@ -234,4 +245,5 @@ static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const voi
     return dti_share(v->team, v->bytes * copies, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 
-const struct dti_variable_kind dti_mirrored_kind = { "mirrored", write_mirrored, read_cross, write_cross };
+const struct dti_variable_kind dti_mirrored_kind = { "mirrored", write_mirrored, dti_mirrored_read,
+                                                     dti_mirrored_write };

@@ -21,7 +21,7 @@ static size_t divided_up(size_t a, size_t b)
 
 ditto_status dti_partitioner_check(const ditto_partitioner *p)
 {
-    if ((unsigned)p->kind > DITTO_PARTITION_MAX_SIZE)
+    if ((unsigned)p->kind > DITTO_PARTITION_BY_REPLICA)
         return DTI_FAIL(DITTO_ERR_RANGE, "partitioner.kind = %d is not a value of its enum", (int)p->kind);
     if (p->kind == DITTO_PARTITION_FIXED && p->num_shards == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
@@ -37,6 +37,7 @@ size_t dti_partition_shards(const ditto_partitioner *p, size_t rows, size_t row_
     size_t shards = 1, most = p->num_shards != 0 ? p->num_shards : SIZE_MAX;
     switch (p->kind) {
     case DITTO_PARTITION_DEFAULT:
+    case DITTO_PARTITION_BY_REPLICA: /* slices.c cuts it */
         break;
     case DITTO_PARTITION_FIXED:
         shards = p->num_shards;

@@ -7,6 +7,7 @@
 #include "vars/parameters/parameter.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
+#include "vars/variables/slices.h"
 #include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
@@ -59,8 +60,10 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     ditto_variable *v = (ditto_variable *)dependent;
     if (!v->hidden)
         dti_registry_remove(v);
-    if (end != DTI_TEAM_IS_LEFT)
+    if (end != DTI_TEAM_IS_LEFT) {
+        dti_slicing_leave(v);
         dti_copies_free(v);
+    }
 }
 
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
@@ -115,7 +118,7 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
 {
     *made = NULL;
     *value = initial->data;
-    if (o->initialize == NULL || v->bytes == 0)
+    if (o->initialize == NULL || v->bytes == 0 || v->slicing != NULL)
         return DITTO_OK;
     *made = aligned_alloc(DTI_CACHE_LINE, (v->bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
     if (*made == NULL)
@@ -131,16 +134,32 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     return DITTO_OK;
 }
 
+/* Calls the user's function for a slice, on the thread of a replica that has it. */
+static ditto_status initialize_slice(struct dti_replica *r, const ditto_variable *v, uint32_t slice,
+                                     void *data, const void *user)
+{
+    struct dti_frame frame;
+    size_t first;
+    ditto_tensor tensor = dti_slice_spec(v, slice, &first);
+    tensor.data = data;
+    struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
+    frame.object = v;
+    ditto_status status = call_initializer(v, user, &tensor, first);
+    dti_frame_leave(&frame, saved);
+    return status;
+}
+
 /* Allocates the variable's copies and adds the variable to the lists. A value that was restored before the
  * variable was created replaces the initial value. It is dropped when all hosts have come so far, so that a
  * creation that fails does not lose it. The caller has the turn. */
-static ditto_status allocate_and_add(ditto_variable *v, const void *value)
+static ditto_status allocate_and_add(ditto_variable *v, const void *value, const ditto_variable_options *o)
 {
     const struct dti_waiting_value *waiting = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
     if (waiting != NULL)
         DTI_TRY(dti_waiting_value_check(waiting, v));
     dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
-    DTI_TRY(dti_copies_allocate(v, value));
+    bool by_slices = v->slicing != NULL && o->initialize != NULL && v->bytes != 0;
+    DTI_TRY(dti_copies_allocate(v, value, by_slices ? initialize_slice : NULL, o));
     ditto_status status = DITTO_OK;
     if (waiting != NULL && v->shard != NULL)
         status = dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
@@ -159,16 +178,16 @@ static ditto_status allocate_and_add(ditto_variable *v, const void *value)
     dti_dependent_add(v->team, &v->dependent);
     if (!v->hidden)
         dti_registry_add(v);
-    if ((v->pieces > 1 || v->shard != NULL) && !v->optimizer_slot)
+    if ((v->pieces > 1 || v->shard != NULL) && !v->optimizer_slot && v->slicing == NULL)
         *dti_registry_shards_assigned(v->team) += v->pieces;
     return DITTO_OK;
 }
 
-static ditto_status fill_in(ditto_variable *v, const void *value)
+static ditto_status fill_in(ditto_variable *v, const void *value, const ditto_variable_options *o)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = allocate_and_add(v, value);
+    ditto_status status = allocate_and_add(v, value, o);
     dti_cross_leave(v->team, &frame);
     return status;
 }
@@ -212,6 +231,16 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
     return status;
 }
 
+static ditto_status slice(ditto_variable *v)
+{
+    struct dti_frame frame;
+    /* The turn is needed, so that the grouping is not destroyed meanwhile. */
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_slicing_make(v);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}
+
 /* Allocates the variable and sets all fields that follow from the options. It has no copies yet. */
 static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
                                 const ditto_variable_options *o)
@@ -235,9 +264,10 @@ static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
     v->central = dti_vars_storage(team)->central;
     v->node = dti_vars_storage(team)->node;
     v->mirrored = o->synchronization != DITTO_ON_READ;
-    v->kind = dti_vars_storage(team)->parameters ? &dti_parameter_kind
-              : v->mirrored                      ? &dti_mirrored_kind
-                                                 : &dti_sync_on_read_kind;
+    v->kind = dti_vars_storage(team)->parameters                  ? &dti_parameter_kind
+              : o->partitioner.kind == DITTO_PARTITION_BY_REPLICA ? &dti_sliced_kind
+              : v->mirrored                                       ? &dti_mirrored_kind
+                                                                  : &dti_sync_on_read_kind;
     v->spec = *spec;
     v->spec.data = NULL;
     v->count = dti_tensor_count(spec);
@@ -286,6 +316,8 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
     const void *value = NULL;
     void *made = NULL;
     ditto_status status = DITTO_OK;
+    if (v->kind == &dti_sliced_kind)
+        DTI_TRY(slice(v));
     DTI_TRY(o->colocate_with != NULL ? colocate(v, o->colocate_with) : dti_copies_plan(v, NULL));
     if (v->kind == &dti_parameter_kind)
         DTI_TRY(dti_parameter_make_shards(v));
@@ -294,9 +326,20 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
     if (status == DITTO_OK && dti_cross_has_hosts(v->team))
         status = share_value(v, o, &value);
     if (status == DITTO_OK)
-        status = fill_in(v, value);
+        status = fill_in(v, value, o);
     free(made);
     return status;
+}
+
+/* Drops a variable that could not be made. */
+static void give_up(ditto_variable *v)
+{
+    if (v->slicing != NULL) {
+        bool took_turn = dti_team_take_turn(v->team);
+        dti_slicing_leave(v);
+        dti_team_give_turn(v->team, took_turn);
+    }
+    dti_variable_drop(v);
 }
 
 ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
@@ -309,7 +352,7 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
     if (status == DITTO_OK)
         *out = v;
     else
-        dti_variable_drop(v);
+        give_up(v);
     return status;
 }
 
@@ -325,6 +368,8 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
     v->users = 1; /* the optimizer, so that nothing else can destroy the slot */
     v->hidden = name == NULL;
     v->own_copies = false;
+    if (guard != NULL)
+        v->order = guard->order;
     ditto_status status = dti_copies_plan_optimizer_slot(v, piece, pieces);
     if (status == DITTO_OK && v->kind == &dti_parameter_kind) {
         v->borrows_shards = guard != NULL;
@@ -340,7 +385,7 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
         }
     }
     if (status == DITTO_OK)
-        status = fill_in(v, NULL);
+        status = fill_in(v, NULL, &options);
     if (status == DITTO_OK)
         *out = v;
     else

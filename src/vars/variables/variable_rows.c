@@ -199,7 +199,7 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
         s.sources = 1;
         return scatter_parameter(&s, self);
     }
-    s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->all_replicas : 1;
+    s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? dti_variable_mirrors(v) : 1;
     dti_changed(v, self->index);
     struct scattering_on_hosts all = { &s, self };
     DTI_TRY(dti_cross_has_hosts(self->team) ? dti_gather_slices(self, &joint, scatter_gathered, &all)

@@ -216,6 +216,7 @@ static ditto_grouping *grouping;
     X(ditto_variable_assign, (NULL, DITTO_ASSIGN, NULL, 0))                                    \
     X(ditto_create_variable, (NULL, NULL, NULL, NULL))                                         \
     X(ditto_read, (NULL, NULL, NULL))                                                          \
+    X(ditto_local_slice, (NULL, NULL, NULL, NULL))                                             \
     X(ditto_component, (NULL, NULL, NULL))                                                     \
     X(ditto_assign, (NULL, NULL, DITTO_ASSIGN, NULL))
 

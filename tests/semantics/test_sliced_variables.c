@@ -1,0 +1,613 @@
+/* tests/semantics/test_sliced_variables.c - docs/semantics.md, "Variables": rules 8.17 to 8.20 (sliced variables), and
+ * "Optimizers". */
+#include "support/checkpoints.h"
+#include "support/support.h"
+
+#include <ditto/checkpoint.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+/* An odd number of indices in each dimension, at least as many as there are replicas in these tests. */
+enum { D0 = 13, D1 = 11, D2 = 9, COUNT = D0 * D1 * D2 };
+
+static int32_t whole[COUNT];
+
+static void number_elements(void)
+{
+    for (int i = 0; i < COUNT; i++)
+        whole[i] = i + 1;
+}
+
+/* A way to slice: replicas by themselves, or along an axis of a mesh. */
+struct slicing {
+    uint32_t data, tensor; /* the mesh, whose axes are "data" and "tensor" */
+    uint32_t axis;         /* the dimension that is sliced */
+    bool all;              /* not along the mesh: each replica has a slice of its own */
+};
+
+static const struct slicing slicings[] = {
+    { 1, 1, 0, true },  { 1, 1, 2, false }, { 1, 2, 0, true },  { 1, 2, 1, false },
+    { 2, 1, 1, false }, { 1, 3, 2, true },  { 1, 3, 0, false }, { 2, 2, 2, false },
+    { 2, 3, 1, false }, { 4, 2, 0, false }, { 1, 8, 2, true },  { 2, 4, 1, true },
+};
+enum { SLICINGS = sizeof slicings / sizeof slicings[0] };
+
+static uint32_t slices_of(const struct slicing *s)
+{
+    return s->all ? s->data * s->tensor : s->tensor;
+}
+
+static uint32_t rank_of(const struct slicing *s, uint32_t replica)
+{
+    return s->all ? replica : replica % s->tensor;
+}
+
+/* Of n slices the first (extent mod n) have one index more. */
+static size_t begin_of(size_t extent, uint32_t slices, uint32_t k)
+{
+    return extent / slices * k + (k < extent % slices ? k : extent % slices);
+}
+
+struct setting {
+    struct report report;
+    struct slicing s;
+    ditto_strategy *strategy;
+    ditto_grouping *axis[2];
+    ditto_variable *v;
+    _Atomic int calls; /* of the initializer */
+};
+
+static void begin(struct setting *t, const struct slicing *s)
+{
+    const ditto_mesh_axis axes[] = { { "data", s->data }, { "tensor", s->tensor } };
+    *t = (struct setting){ .s = *s };
+    t->strategy = make_strategy(s->data * s->tensor, NULL);
+    assert_ok(ditto_strategy_mesh(t->strategy, axes, 2, t->axis));
+}
+
+static ditto_variable_options options_of(const struct setting *t, ditto_aggregation how)
+{
+    return OPTIONS(variable, .name = "sliced", .aggregation = how,
+                   .partitioner = { .kind = DITTO_PARTITION_BY_REPLICA,
+                                    .axis = t->s.axis,
+                                    .along = t->s.all ? NULL : t->axis[1] });
+}
+
+static void create(struct setting *t, ditto_aggregation how, const void *data)
+{
+    ditto_tensor initial = { (void *)(uintptr_t)data, DITTO_I32, 3, { D0, D1, D2 }, 0 };
+    ditto_variable_options options = options_of(t, how);
+    assert_ok(ditto_variable_create(t->strategy, &initial, &options, &t->v));
+}
+
+static void end(struct setting *t)
+{
+    assert_ok(ditto_variable_destroy(t->v));
+    assert_ok(ditto_grouping_destroy(t->axis[0]));
+    assert_ok(ditto_grouping_destroy(t->axis[1]));
+    assert_ok(ditto_strategy_destroy(t->strategy));
+}
+
+/* Returns the index in the whole of element i of a slice, whose first index is `first`. */
+static size_t place_of(const ditto_tensor *slice, uint32_t axis, size_t first, size_t i)
+{
+    size_t at[3] = { i / slice->shape[2] / slice->shape[1], i / slice->shape[2] % slice->shape[1],
+                     i % slice->shape[2] };
+    at[axis] += first;
+    return (at[0] * D1 + at[1]) * D2 + at[2];
+}
+
+/* -- rule 8.17: which elements a replica has -- */
+
+static ditto_status look_at_slice(ditto_replica *self, void *argument)
+{
+    struct setting *t = argument;
+    static const size_t shape[3] = { D0, D1, D2 };
+    uint32_t slices = slices_of(&t->s), rank = rank_of(&t->s, ditto_replica_id(self));
+    size_t extent = shape[t->s.axis], from = begin_of(extent, slices, rank), first;
+    ditto_tensor slice;
+    const void *data;
+    EXPECT(&t->report, ditto_local_slice(self, t->v, &slice, &first) == DITTO_OK);
+    EXPECT(&t->report, first == from && slice.rank == 3 && slice.dtype == DITTO_I32);
+    for (uint32_t d = 0; d < 3; d++)
+        EXPECT(&t->report,
+               slice.shape[d] == (d == t->s.axis ? begin_of(extent, slices, rank + 1) - from : shape[d]));
+    EXPECT(&t->report, ditto_read(self, t->v, &data) == DITTO_ERR_UNSUPPORTED);
+    for (size_t i = 0; i < elements_in(&slice); i++)
+        EXPECT(&t->report, ((const int32_t *)slice.data)[i] == whole[place_of(&slice, t->s.axis, first, i)]);
+    return DITTO_OK;
+}
+
+static void check_shards(const struct setting *t)
+{
+    static const size_t shape[3] = { D0, D1, D2 };
+    size_t extent = shape[t->s.axis];
+    uint32_t slices = slices_of(&t->s);
+    assert_int_equal(properties_of(t->v).num_shards, slices);
+    for (uint32_t k = 0; k < slices; k++) {
+        assert_int_equal(shard_of(t->v, k).first_row, begin_of(extent, slices, k));
+        assert_int_equal(shard_of(t->v, k).rows,
+                         begin_of(extent, slices, k + 1) - begin_of(extent, slices, k));
+    }
+}
+
+static void each_replica_has_the_slice_of_its_rank(void **state)
+{
+    static int32_t found[COUNT];
+    (void)state;
+    number_elements();
+    for (int i = 0; i < SLICINGS; i++) {
+        struct setting t;
+        begin(&t, &slicings[i]);
+        create(&t, DITTO_AGGREGATE_NONE, whole);
+        run_all(t.strategy, look_at_slice, &t, &t.report);
+        check_shards(&t);
+        assert_ok(ditto_variable_read(t.v, found, sizeof found));
+        assert_memory_equal(found, whole, sizeof whole);
+        end(&t);
+    }
+}
+
+/* -- rule 8.18: the initializer -- */
+
+static ditto_status initialize(const ditto_tensor *value, size_t first, void *user)
+{
+    struct setting *t = user;
+    t->calls++;
+    for (size_t i = 0; i < elements_in(value); i++)
+        ((int32_t *)value->data)[i] = whole[place_of(value, t->s.axis, first, i)];
+    /* A call of the strategy would wait for the thread that creates the variable. */
+    int32_t x;
+    if (ditto_variable_read(t->v, &x, sizeof x) == DITTO_OK)
+        return DITTO_ERR_USER;
+    return DITTO_OK;
+}
+
+static ditto_status refuse(const ditto_tensor *value, size_t first, void *user)
+{
+    (void)value, (void)user;
+    return first == 0 ? DITTO_OK : ditto_fail(NULL, 0, "no value from %zu on", first);
+}
+
+static void each_slice_is_initialized_once(void **state)
+{
+    (void)state;
+    number_elements();
+    for (int i = 0; i < SLICINGS; i++) {
+        struct setting t;
+        ditto_tensor one = { .dtype = DITTO_I32 }, initial = { NULL, DITTO_I32, 3, { D0, D1, D2 }, 0 };
+        ditto_variable *scalar, *none;
+        begin(&t, &slicings[i]);
+        assert_ok(ditto_variable_create(t.strategy, &one, NULL, &scalar));
+        t.v = scalar;
+        ditto_variable_options options = options_of(&t, DITTO_AGGREGATE_NONE);
+        options.initialize = initialize;
+        options.initialize_user = &t;
+        ditto_variable *v;
+        assert_ok(ditto_variable_create(t.strategy, &initial, &options, &v));
+        assert_int_equal(t.calls, slices_of(&t.s));
+        t.v = v;
+        run_all(t.strategy, look_at_slice, &t, &t.report);
+        options.initialize = refuse;
+        if (slices_of(&t.s) > 1) {
+            assert_status(ditto_variable_create(t.strategy, &initial, &options, &none), DITTO_ERR_USER);
+            assert_message("no value from");
+        }
+        assert_ok(ditto_variable_destroy(scalar));
+        end(&t);
+    }
+}
+
+/* -- rule 8.19: writes -- */
+
+static ditto_status write_slice(ditto_replica *self, void *argument)
+{
+    struct setting *t = argument;
+    static int32_t values[8][COUNT];
+    uint32_t id = ditto_replica_id(self), mirror = t->s.all ? 0 : id / t->s.tensor;
+    ditto_tensor slice;
+    size_t first;
+    EXPECT(&t->report, ditto_local_slice(self, t->v, &slice, &first) == DITTO_OK);
+    for (size_t i = 0; i < elements_in(&slice); i++)
+        values[id][i] = (int32_t)(place_of(&slice, t->s.axis, first, i) * (mirror + 1));
+    EXPECT(&t->report, ditto_assign(self, t->v, DITTO_ASSIGN, values[id]) == DITTO_OK);
+    EXPECT(&t->report, ditto_assign(self, t->v, DITTO_ASSIGN_ADD, values[id]) == DITTO_OK);
+    EXPECT(&t->report, ditto_assign(self, t->v, DITTO_ASSIGN_ADD, values[id]) == DITTO_OK);
+    EXPECT(&t->report, ditto_assign(self, t->v, DITTO_ASSIGN_SUB, values[id]) == DITTO_OK);
+    return DITTO_OK;
+}
+
+static void replicas_that_mirror_a_slice_write_their_sum(void **state)
+{
+    static int32_t found[COUNT];
+    (void)state;
+    number_elements();
+    for (int i = 0; i < SLICINGS; i++) {
+        struct setting t;
+        begin(&t, &slicings[i]);
+        create(&t, DITTO_AGGREGATE_SUM, NULL);
+        run_all(t.strategy, write_slice, &t, &t.report);
+        uint32_t mirrors = t.s.all ? 1 : t.s.data, sum = mirrors * (mirrors + 1) / 2;
+        assert_ok(ditto_variable_read(t.v, found, sizeof found));
+        for (int k = 0; k < COUNT; k++)
+            assert_int_equal(found[k], (uint32_t)k * sum * 2);
+        end(&t);
+    }
+}
+
+static void outside_of_runs_a_sliced_variable_is_whole(void **state)
+{
+    static int32_t found[COUNT], rows[2 * D1 * D2];
+    (void)state;
+    number_elements();
+    for (int i = 0; i < SLICINGS; i++) {
+        struct setting t;
+        const int64_t indices[] = { D0 - 1, 3 };
+        begin(&t, &slicings[i]);
+        create(&t, DITTO_AGGREGATE_SUM, NULL);
+        assert_ok(ditto_variable_assign(t.v, DITTO_ASSIGN, whole, sizeof whole));
+        run_all(t.strategy, look_at_slice, &t, &t.report);
+        assert_ok(ditto_variable_assign(t.v, DITTO_ASSIGN_ADD, whole, sizeof whole));
+        assert_ok(ditto_variable_read(t.v, found, sizeof found));
+        for (int k = 0; k < COUNT; k++)
+            assert_int_equal(found[k], 2 * whole[k]);
+        assert_ok(ditto_variable_lookup(t.v, indices, 2, rows, sizeof rows));
+        for (int k = 0; k < D1 * D2; k++) {
+            assert_int_equal(rows[k], 2 * whole[(D0 - 1) * D1 * D2 + k]);
+            assert_int_equal(rows[D1 * D2 + k], 2 * whole[3 * D1 * D2 + k]);
+        }
+        end(&t);
+    }
+}
+
+static ditto_status add_a_row(ditto_replica *self, void *argument)
+{
+    struct setting *t = argument;
+    static int32_t row[D1 * D2];
+    int64_t index = 5;
+    ditto_slices slices = {
+        .indices = &index, .values = row, .dtype = DITTO_I32, .rows = 1, .row_count = D1 * D2
+    };
+    ditto_status status = ditto_scatter(self, t->v, DITTO_SCATTER_ADD, &slices);
+    if (t->s.axis != 0)
+        EXPECT(&t->report, status == DITTO_ERR_UNSUPPORTED);
+    else
+        EXPECT(&t->report, status == DITTO_OK);
+    EXPECT(&t->report, ditto_lookup(self, t->v, &index, 1, row) == DITTO_ERR_UNSUPPORTED);
+    return DITTO_OK;
+}
+
+static void indexed_updates_need_slices_of_rows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SLICINGS; i++) {
+        struct setting t;
+        begin(&t, &slicings[i]);
+        create(&t, DITTO_AGGREGATE_SUM, NULL);
+        run_all(t.strategy, add_a_row, &t, &t.report);
+        end(&t);
+    }
+}
+
+/* -- rule 8.20: what a sliced variable is used with -- */
+
+static void checkpoints_do_not_depend_on_the_slicing(void **state)
+{
+    static int32_t found[COUNT];
+    char folder[SCRATCH_NAME], path[SCRATCH_NAME + 16];
+    (void)state;
+    number_elements();
+    assert_non_null(mkdtemp(scratch_name(folder, "slices-XXXXXX")));
+    snprintf(path, sizeof path, "%s/sliced.h5", folder);
+    for (int from = 0; from < SLICINGS; from++) {
+        struct setting t;
+        begin(&t, &slicings[from]);
+        create(&t, DITTO_AGGREGATE_NONE, whole);
+        assert_ok(ditto_checkpoint_save(t.strategy, path, NULL));
+        end(&t);
+        for (int to = 0; to < SLICINGS; to++) {
+            begin(&t, &slicings[to]);
+            create(&t, DITTO_AGGREGATE_NONE, NULL);
+            assert_ok(ditto_checkpoint_restore(t.strategy, path, NULL, NULL));
+            assert_ok(ditto_variable_read(t.v, found, sizeof found));
+            assert_memory_equal(found, whole, sizeof whole);
+            run_all(t.strategy, look_at_slice, &t, &t.report);
+            end(&t);
+        }
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* -- optimizers -- */
+
+enum { STEPS = 3, MOST_SLOTS = 2 };
+
+static const struct rule {
+    ditto_rule rule;
+    double momentum, clip_norm;
+    bool measures_norm;
+    const char *slots[MOST_SLOTS];
+} rules[] = { { DITTO_RULE_SGD, 0, 0, true, { NULL } },
+              { DITTO_RULE_SGD, 0.9, 0, false, { "momentum" } },
+              { DITTO_RULE_ADAM, 0, 0, false, { "m", "v" } },
+              { DITTO_RULE_ADAM, 0, 0.5, true, { "m", "v" } } };
+enum { RULES = sizeof rules / sizeof rules[0] };
+
+/* What a training leaves behind. */
+struct trained {
+    float weights[COUNT], bias[5], slots[MOST_SLOTS][COUNT];
+    double norm;
+    int64_t steps;
+};
+
+struct training {
+    struct report report;
+    const struct slicing *s; /* NULL: mirrored, on as many replicas as there are mirrors */
+    ditto_variable *weights;
+    ditto_optimizer *optimizer;
+    int step;
+    double norm;
+};
+
+static float gradient_of(uint32_t mirror, size_t element, int step)
+{
+    return (float)((mirror * 7 + element * 3 + (size_t)step * 5) % 23) * 0.1f - 1;
+}
+
+static ditto_status train(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    static float weights[8][COUNT], bias[8][5];
+    uint32_t id = ditto_replica_id(self);
+    uint32_t mirror = t->s == NULL ? id : t->s->all ? 0 : id / t->s->tensor;
+    bool is_first = t->s == NULL || rank_of(t->s, id) == 0;
+    ditto_tensor gradients[2];
+    size_t first;
+    double norm = 0;
+    EXPECT(&t->report, ditto_local_slice(self, t->weights, &gradients[0], &first) == DITTO_OK);
+    for (size_t i = 0; i < elements_in(&gradients[0]); i++)
+        weights[id][i] = gradient_of(mirror, place_of(&gradients[0], t->s != NULL ? t->s->axis : 0, first, i),
+                                     t->step);
+    for (size_t i = 0; i < 5;
+         i++) /* only one replica of each mirror adds to the variable that is not sliced */
+        bias[id][i] = is_first ? gradient_of(mirror, i, t->step) : 0;
+    gradients[0].data = weights[id];
+    gradients[1] = (ditto_tensor){ bias[id], DITTO_F32, 1, { 5 }, 0 };
+    ditto_apply_options options = OPTIONS(apply, .norm = t->norm < 0 ? NULL : &norm);
+    EXPECT(&t->report, ditto_apply(self, t->optimizer, gradients, &options) == DITTO_OK);
+    if (id == 0 && t->norm >= 0)
+        t->norm = norm;
+    return DITTO_OK;
+}
+
+/* Makes the optimizer, restores it from a checkpoint or trains it, and stores what it has. */
+static void train_with(ditto_strategy *strategy, ditto_variable *weights, const struct slicing *s,
+                       const struct rule *rule, const char *restored, const char *saved, struct trained *out)
+{
+    ditto_tensor of_bias = { NULL, DITTO_F32, 1, { 5 }, 0 };
+    ditto_variable *variables[2] = { weights }, *slot;
+    struct training t = { .s = s, .weights = weights, .norm = rule->measures_norm ? 0 : -1 };
+    assert_ok(ditto_variable_create(strategy, &of_bias, &OPTIONS(variable, .name = "bias"), &variables[1]));
+    ditto_optimizer_options options = OPTIONS(optimizer, .rule = rule->rule, .momentum = rule->momentum,
+                                              .clip_norm = rule->clip_norm);
+    assert_ok(ditto_optimizer_create(variables, 2, &options, &t.optimizer));
+    if (restored != NULL)
+        assert_ok(ditto_checkpoint_restore(strategy, restored, NULL, NULL));
+    for (t.step = restored != NULL ? STEPS : 0; t.step < (restored != NULL ? 2 * STEPS : STEPS); t.step++)
+        run_all(strategy, train, &t, &t.report);
+    if (saved != NULL)
+        assert_ok(ditto_checkpoint_save(strategy, saved, NULL));
+    memset(out, 0, sizeof *out);
+    assert_ok(ditto_variable_read(weights, out->weights, sizeof out->weights));
+    assert_ok(ditto_variable_read(variables[1], out->bias, sizeof out->bias));
+    for (int i = 0; i < MOST_SLOTS && rule->slots[i] != NULL; i++) {
+        assert_ok(ditto_optimizer_slot(t.optimizer, 0, rule->slots[i], &slot));
+        assert_ok(ditto_variable_read(slot, out->slots[i], sizeof out->slots[i]));
+    }
+    assert_ok(ditto_variable_read(iterations_of(t.optimizer), &out->steps, sizeof out->steps));
+    out->norm = t.norm;
+    assert_ok(ditto_optimizer_destroy(t.optimizer));
+    assert_ok(ditto_variable_destroy(variables[1]));
+}
+
+static void train_sliced(const struct slicing *s, const struct rule *rule, const char *restored,
+                         const char *saved, struct trained *out)
+{
+    struct setting t;
+    ditto_tensor initial = { NULL, DITTO_F32, 3, { D0, D1, D2 }, 0 };
+    begin(&t, s);
+    ditto_variable_options options = options_of(&t, DITTO_AGGREGATE_NONE);
+    assert_ok(ditto_variable_create(t.strategy, &initial, &options, &t.v));
+    train_with(t.strategy, t.v, s, rule, restored, saved, out);
+    end(&t);
+}
+
+static void train_mirrored(uint32_t replicas, const struct rule *rule, const char *restored,
+                           const char *saved, struct trained *out)
+{
+    ditto_strategy *strategy = make_strategy(replicas, NULL);
+    ditto_variable *v;
+    ditto_tensor initial = { NULL, DITTO_F32, 3, { D0, D1, D2 }, 0 };
+    assert_ok(ditto_variable_create(strategy, &initial, &OPTIONS(variable, .name = "sliced"), &v));
+    train_with(strategy, v, NULL, rule, restored, saved, out);
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static bool is_near(double a, double b)
+{
+    double difference = a > b ? a - b : b - a;
+    return difference <= 1e-5 * (b > 0 ? b : -b) + 1e-9;
+}
+
+/* Clipping multiplies by a factor whose last bits depend on the slicing. */
+static void assert_alike(const struct trained *a, const struct trained *b, const struct rule *rule)
+{
+    assert_int_equal(a->steps, b->steps);
+    assert_true(is_near(a->norm, b->norm));
+    if (rule->clip_norm == 0) {
+        assert_memory_equal(a->weights, b->weights, sizeof a->weights);
+        assert_memory_equal(a->bias, b->bias, sizeof a->bias);
+        assert_memory_equal(a->slots, b->slots, sizeof a->slots);
+        return;
+    }
+    for (int i = 0; i < COUNT; i++)
+        assert_true(is_near(a->weights[i], b->weights[i]) && is_near(a->slots[0][i], b->slots[0][i]));
+}
+
+static uint32_t mirrors_of(const struct slicing *s)
+{
+    return s->all ? 1 : s->data;
+}
+
+static void an_optimizer_steps_slices_as_it_steps_the_whole(void **state)
+{
+    static struct trained sliced, whole_one;
+    (void)state;
+    for (int r = 0; r < RULES; r++)
+        for (int i = 0; i < SLICINGS; i++) {
+            train_mirrored(mirrors_of(&slicings[i]), &rules[r], NULL, NULL, &whole_one);
+            train_sliced(&slicings[i], &rules[r], NULL, NULL, &sliced);
+            assert_alike(&sliced, &whole_one, &rules[r]);
+        }
+}
+
+static void training_goes_on_from_a_checkpoint_with_another_slicing(void **state)
+{
+    static struct trained expected, found, before;
+    char folder[SCRATCH_NAME], path[SCRATCH_NAME + 16];
+    (void)state;
+    assert_non_null(mkdtemp(scratch_name(folder, "slices-XXXXXX")));
+    snprintf(path, sizeof path, "%s/trained.h5", folder);
+    for (int r = 0; r < RULES; r++)
+        for (int from = 0; from < SLICINGS; from++)
+            for (int to = 0; to < SLICINGS; to += test_is_short() ? 5 : 1) {
+                if (mirrors_of(&slicings[from]) != mirrors_of(&slicings[to]))
+                    continue;
+                train_sliced(&slicings[from], &rules[r], NULL, path, &before);
+                train_mirrored(mirrors_of(&slicings[to]), &rules[r], path, NULL, &expected);
+                train_sliced(&slicings[to], &rules[r], path, NULL, &found);
+                assert_alike(&found, &expected, &rules[r]);
+            }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+#define REFUSES(options, status, words)                                                      \
+    do {                                                                                     \
+        assert_status(ditto_variable_create(t.strategy, &initial, (options), &v), (status)); \
+        assert_message(words);                                                               \
+    } while (0)
+
+static void wrong_slicings_are_refused(void **state)
+{
+    struct setting t;
+    ditto_variable *v;
+    ditto_grouping *some;
+    const uint32_t five[] = { 0, 0, 0, 1, 1, DITTO_NO_COLOR };
+    ditto_tensor initial = { NULL, DITTO_F32, 2, { 13, 2 }, 0 }, scalar = { .dtype = DITTO_F32 };
+    (void)state;
+    begin(&t, &(struct slicing){ 2, 3, 0, false });
+    assert_ok(ditto_strategy_split(t.strategy, five, NULL, 6, &some));
+    ditto_variable_options good = options_of(&t, DITTO_AGGREGATE_SUM), bad = good;
+    bad.partitioner.axis = 2;
+    REFUSES(&bad, DITTO_ERR_INVALID, "is 2, but it has 2 dimensions");
+    assert_status(ditto_variable_create(t.strategy, &scalar, &good, &v), DITTO_ERR_INVALID);
+    assert_message("has 0 dimensions");
+    bad.partitioner.axis = 1;
+    REFUSES(&bad, DITTO_ERR_INVALID, "has 2 indices, which is not enough for 3 slices");
+    bad = good;
+    bad.partitioner.along = some;
+    REFUSES(&bad, DITTO_ERR_INVALID, "groups of 3 and of 2");
+    bad = good;
+    bad.aggregation = DITTO_AGGREGATE_ONLY_FIRST_REPLICA;
+    REFUSES(&bad, DITTO_ERR_INVALID, "replica 0 has one slice only");
+    bad = good;
+    bad.synchronization = DITTO_ON_READ;
+    REFUSES(&bad, DITTO_ERR_INVALID, "has a partitioner and synchronization ON_READ");
+    bad = good;
+    bad.copies = DITTO_COPIES_PER_REPLICA;
+    REFUSES(&bad, DITTO_ERR_INVALID, "has a partitioner and DITTO_COPIES_PER_REPLICA");
+    assert_ok(ditto_grouping_destroy(some));
+    bad = good;
+    bad.partitioner.along = some; /* the address is only compared */
+    REFUSES(&bad, DITTO_ERR_INVALID, "is no grouping of its strategy");
+    /* A grouping stays as long as a variable is sliced along it, and so do those of its mirrors. */
+    assert_ok(ditto_variable_create(t.strategy, &initial, &good, &v));
+    assert_status(ditto_grouping_destroy(t.axis[1]), DITTO_ERR_BUSY);
+    assert_status(ditto_grouping_destroy(t.axis[0]), DITTO_ERR_BUSY);
+    assert_message("1 variable is sliced along");
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_grouping_destroy(t.axis[0]));
+    /* Now the mirrors are no axis, and the library makes their groups. */
+    assert_ok(ditto_variable_create(t.strategy, &initial, &good, &t.v));
+    t.axis[0] = NULL;
+    end(&t);
+}
+
+static void other_strategies_have_no_slices(void **state)
+{
+    ditto_tensor initial = { NULL, DITTO_F32, 2, { 13, 2 }, 0 };
+    ditto_variable_options options = OPTIONS(variable, .partitioner = { .kind = DITTO_PARTITION_BY_REPLICA });
+    static const ditto_strategy_kind kinds[] = { DITTO_CENTRAL_STORAGE, DITTO_PARAMETER_SERVER };
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ditto_strategy *s;
+        ditto_variable *v;
+        assert_ok(ditto_strategy_create(kinds[i], &OPTIONS(strategy, .num_replicas = 1), &s));
+        assert_status(ditto_variable_create(s, &initial, &options, &v), DITTO_ERR_UNSUPPORTED);
+        assert_message("slices are for strategies of kind DITTO_MIRRORED on one host");
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static ditto_status use_without_aggregation(ditto_replica *self, void *argument)
+{
+    struct setting *t = argument;
+    static int32_t value[COUNT];
+    EXPECT(&t->report, ditto_assign(self, t->v, DITTO_ASSIGN, value) == DITTO_ERR_INVALID);
+    return DITTO_OK;
+}
+
+static void a_variable_without_aggregation_is_not_written_in_a_run(void **state)
+{
+    struct setting t;
+    (void)state;
+    begin(&t, &(struct slicing){ 2, 2, 1, false });
+    create(&t, DITTO_AGGREGATE_NONE, NULL);
+    run_all(t.strategy, use_without_aggregation, &t, &t.report);
+    end(&t);
+}
+
+static void the_strategy_may_end_before_its_sliced_variables(void **state)
+{
+    struct setting t;
+    (void)state;
+    begin(&t, &(struct slicing){ 2, 2, 1, false });
+    create(&t, DITTO_AGGREGATE_SUM, NULL);
+    assert_ok(ditto_strategy_destroy(t.strategy));
+    assert_ok(ditto_grouping_destroy(t.axis[0]));
+    assert_ok(ditto_grouping_destroy(t.axis[1]));
+    assert_ok(ditto_variable_destroy(t.v));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_replica_has_the_slice_of_its_rank),
+        cmocka_unit_test(each_slice_is_initialized_once),
+        cmocka_unit_test(replicas_that_mirror_a_slice_write_their_sum),
+        cmocka_unit_test(outside_of_runs_a_sliced_variable_is_whole),
+        cmocka_unit_test(indexed_updates_need_slices_of_rows),
+        cmocka_unit_test(checkpoints_do_not_depend_on_the_slicing),
+        cmocka_unit_test(an_optimizer_steps_slices_as_it_steps_the_whole),
+        cmocka_unit_test(training_goes_on_from_a_checkpoint_with_another_slicing),
+        cmocka_unit_test(wrong_slicings_are_refused),
+        cmocka_unit_test(other_strategies_have_no_slices),
+        cmocka_unit_test(a_variable_without_aggregation_is_not_written_in_a_run),
+        cmocka_unit_test(the_strategy_may_end_before_its_sliced_variables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
