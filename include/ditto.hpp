@@ -1268,9 +1268,9 @@ class replica
         return ended(f, status, all);
     }
 
-    // The present values of a variable, as this replica sees them: of a sliced one those of its slice. They are valid until it is changed. Those
-    // of a parameter with DITTO_CONCURRENCY_HOGWILD or FREE_READS are valid until the worker's function ends,
-    // and change meanwhile.
+    // The present values of a variable, as this replica sees them: of a sliced one those of its slice. They
+    // are valid until it is changed. Those of a parameter with DITTO_CONCURRENCY_HOGWILD or FREE_READS are
+    // valid until the worker's function ends, and change meanwhile.
     template <class T> outcome<span<const T>> read(const variable<T> &v) const
     {
         const void *data = nullptr;

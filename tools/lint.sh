@@ -59,8 +59,8 @@ shown_headers() {
         machine/topology.h memory/arena.h placement/placement.h team/context.h team/dependent.h \
         team/recorder.h team/replica.h team/servers.h team/stopping.h team/team.h team/turn.h ;;
     cluster) echo cluster.h function.h header.h life_line.h ranges.h ;;
-    sync) echo sync.h hosts/cross.h hosts/hosts.h kernels/kernel.h kernels/local_reduction.h \
-        kernels/merge_rows.h kernels/tree.h meeting/access.h ;;
+    sync) echo sync.h grouping/grouping.h hosts/cross.h hosts/hosts.h kernels/kernel.h \
+        kernels/local_reduction.h kernels/merge_rows.h kernels/tree.h meeting/access.h ;;
     vars) echo vars.h elements/elements.h ;;
     input) echo input.h dataset.h distribute/rebatch.h ;;
     values) echo values.h buffer_pool.h make_value.h reductions/reductions.h ;;

@@ -11,11 +11,12 @@ DITTO_BEGIN
  *
  *  Tuning changes the time of a collective, never its values. When a strategy is created, the library
  *  measures the time of a hand-over between neighbours at each distance, small_bytes, stream_bytes,
- *  hierarchical_bytes, fetch_bytes, stage_bytes and stage_one_way_bytes. This takes at most about 30 ms. Later
- *  strategies of the process with the same placement use the results, unless near_replicas was given or the
- *  machine was too busy to measure. The thresholds are not measured if all six are given. helper_bytes and
- *  block_bytes have fixed defaults. Nothing is measured if there is one replica, or where replicas share PUs, because there
- *  the scheduler decides how long a hand-over takes. ditto_strategy_describe says what was chosen.
+ *  hierarchical_bytes, fetch_bytes, stage_bytes and stage_one_way_bytes. This takes at most about 30 ms.
+ *  Later strategies of the process with the same placement use the results, unless near_replicas was given or
+ *  the machine was too busy to measure. The thresholds are not measured if all six are given. helper_bytes
+ *  and block_bytes have fixed defaults. Nothing is measured if there is one replica, or where replicas share
+ *  PUs, because there the scheduler decides how long a hand-over takes. ditto_strategy_describe says what was
+ *  chosen.
  *  @{ */
 
 /** A threshold that no message reaches. */

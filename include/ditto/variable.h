@@ -260,8 +260,8 @@ typedef struct ditto_variable_properties {
     /** How the components are combined. DITTO_AGGREGATE_NONE where DITTO_AGGREGATE_DEFAULT was given. */
     ditto_aggregation aggregation;
 
-    /** The number of shards or slices. 1 if the variable is not cut into shards, and for slots of optimizers, except
-     *  those of parameters. */
+    /** The number of shards or slices. 1 if the variable is not cut into shards, and for slots of optimizers,
+     *  except those of parameters. */
     size_t num_shards;
 
     /** A number that grows with each call that may have changed a component, in a run of the strategy the
@@ -293,8 +293,9 @@ typedef struct ditto_shard_info {
     size_t rows;        /**< the number of its rows; 1 for a scalar; of a slice of its indices */
 
     /** The address of its elements, valid until the variable or its strategy is destroyed. If the variable is
-     *  not cut, it is that of replica 0's component. Of a slice it is that of its first copy. NULL for a parameter, which workers change at any time,
-     *  and for a slot of an optimizer that is stored in several parts. */
+     *  not cut, it is that of replica 0's component. Of a slice it is that of its first copy. NULL for a
+     *  parameter, which workers change at any time, and for a slot of an optimizer that is stored in several
+     *  parts. */
     const void *data;
 
     /** Of a parameter (ditto/parameter.h): how often the shard has been updated. A function that may change

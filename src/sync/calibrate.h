@@ -17,9 +17,9 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 /* Sets the thresholds in *tuning that it can find out. If there are several replicas that do not share PUs,
  * it executes collectives in both forms for small_bytes, stream_bytes, fetch_bytes, if there are several
  * groups for hierarchical_bytes, and if there are two replicas for stage_bytes and stage_one_way_bytes, on
- * data that has to move. This takes a few milliseconds. If results past the caches are not faster in general, stream_bytes is three
- * quarters of the last-level caches, because filling them takes too long to measure. Sets *in_time to false
- * if the machine was too busy to measure. Fails with NO_MEMORY. */
+ * data that has to move. This takes a few milliseconds. If results past the caches are not faster in general,
+ * stream_bytes is three quarters of the last-level caches, because filling them takes too long to measure.
+ * Sets *in_time to false if the machine was too busy to measure. Fails with NO_MEMORY. */
 ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning, bool *in_time);
 
 #endif

@@ -78,10 +78,9 @@ void dti_target_owners(struct dti_sync *sync, const struct dti_target_reduction 
 {
     struct dti_call call = call_of(targeted);
     struct dti_call_size size = dti_call_size_of(&call, sync->num_replicas);
-    struct dti_flow flow = { .self = &sync->replica[0],
-                             .sync = sync,
-                             .call = &call,
-                             .reduction = dti_flow_reduction(sync, &call) };
+    struct dti_flow flow = {
+        .self = &sync->replica[0], .sync = sync, .call = &call, .reduction = dti_flow_reduction(sync, &call)
+    };
     if (dti_choose_algorithm(sync, &sync->tuning.given, &call, &size).algorithm == DTI_ALGORITHM_GROUPS &&
         dti_flow_is_combined(&call)) {
         dti_exchange_owners(&flow, report, context);

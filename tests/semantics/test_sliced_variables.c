@@ -1,5 +1,5 @@
-/* tests/semantics/test_sliced_variables.c - docs/semantics.md, "Variables": rules 8.17 to 8.20 (sliced variables), and
- * "Optimizers". */
+/* tests/semantics/test_sliced_variables.c - docs/semantics.md, "Variables": rules 8.17 to 8.20 (sliced
+ * variables), and "Optimizers". */
 #include "support/checkpoints.h"
 #include "support/support.h"
 

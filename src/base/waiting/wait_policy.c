@@ -95,9 +95,9 @@ bool dti_wait_policy_after_yield(struct dti_wait_policy *p, uint64_t yield_ns)
     return !p->is_fixed && ++p->yields % DTI_SPIN_EVERY == 0;
 }
 
-/* If none of the last yields has let another thread run, the thread has its CPU to itself, for example because
- * the replicas that share it have returned. Then a short spin notices a peer on another CPU sooner: a barrier
- * of a group of two in a strategy of four on two PUs takes 65 ns instead of 130. */
+/* If none of the last yields has let another thread run, the thread has its CPU to itself, for example
+ * because the replicas that share it have returned. Then a short spin notices a peer on another CPU sooner: a
+ * barrier of a group of two in a strategy of four on two PUs takes 65 ns instead of 130. */
 void dti_wait_policy_learn_switches(struct dti_wait_policy *p, uint64_t switches)
 {
     p->spin_ns = switches == p->switches ? DTI_SPIN_LEAST_NS : 0;

@@ -379,7 +379,7 @@ static bool has_colors(const ditto_grouping *g, const uint32_t *colors)
 
 ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out)
 {
-    uint32_t colors[DITTO_MAX_REPLICAS];
+    uint32_t colors[DITTO_MAX_REPLICAS] = { 0 };
     const struct dti_groupings *all = along->all;
     *out = NULL;
     for (uint32_t i = 0; i < along->replicas; i++)

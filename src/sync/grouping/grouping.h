@@ -74,9 +74,9 @@ void dti_grouping_destroy(ditto_grouping *grouping);
 /* Returns true if a grouping is one of the team. The grouping is only compared. */
 bool dti_grouping_is_of(const struct dti_team *team, const ditto_grouping *grouping);
 
-/* Sets *out to the grouping whose groups are the replicas of equal rank in `along`, which are numbered by that
- * rank. It is one that exists, or is made. Adds a user to both. Fails as dti_grouping_make, and with CONTEXT
- * if it would have to be made in a run. */
+/* Sets *out to the grouping whose groups are the replicas of equal rank in `along`, which are numbered by
+ * that rank. It is one that exists, or is made. Adds a user to both. Fails as dti_grouping_make, and with
+ * CONTEXT if it would have to be made in a run. */
 ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out);
 
 /* Removes a user, and destroys a hidden grouping that had no other. */

@@ -1,6 +1,6 @@
-/* src/vars/optimizer/slice_step.c - the part of a step that updates sliced variables. The replicas that mirror
- * a slice reduce its gradients among themselves, and update it as all replicas update a variable that is not
- * sliced. A replica that has a slice alone updates it without a meeting. */
+/* src/vars/optimizer/slice_step.c - the part of a step that updates sliced variables. The replicas that
+ * mirror a slice reduce its gradients among themselves, and update it as all replicas update a variable that
+ * is not sliced. A replica that has a slice alone updates it without a meeting. */
 #include "replicas/helpers/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"

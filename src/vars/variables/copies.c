@@ -117,8 +117,8 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
 
 /* -- Sliced variables -- */
 
-/* Plans the copies of all slices. The first replica of a NUMA node that has a slice owns a copy of it, and the
- * others on this node share it. */
+/* Plans the copies of all slices. The first replica of a NUMA node that has a slice owns a copy of it, and
+ * the others on this node share it. */
 static ditto_status plan_slices(ditto_variable *v)
 {
     struct dti_slicing *s = v->slicing;
@@ -149,7 +149,7 @@ static ditto_status plan_slices(ditto_variable *v)
     if (s->mirrors == NULL)
         return DITTO_OK;
     s->copy = calloc(v->copies, sizeof *s->copy);
-    s->copies_of_piece = calloc(slices, sizeof *s->copies_of_piece);
+    s->copies_of_piece = calloc((size_t)slices + 1, sizeof *s->copies_of_piece);
     return s->copy != NULL && s->copies_of_piece != NULL
                ? DITTO_OK
                : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);

@@ -1,9 +1,9 @@
 /* src/vars/variables/slices.h - variables that are sliced over replicas (DITTO_PARTITION_BY_REPLICA).
  *
- * A slice is a piece of the variable, with a copy for each NUMA node of the replicas that mirror it. In memory
- * it lies like a tensor of its own, which has fewer indices in the sliced dimension. If that is not the first
- * dimension, the elements of a slice are no contiguous range of the variable. So elements have a second order:
- * that of the pieces, one slice after the other. */
+ * A slice is a piece of the variable, with a copy for each NUMA node of the replicas that mirror it. In
+ * memory it lies like a tensor of its own, which has fewer indices in the sliced dimension. If that is not
+ * the first dimension, the elements of a slice are no contiguous range of the variable. So elements have a
+ * second order: that of the pieces, one slice after the other. */
 #ifndef DTI_SLICES_H
 #define DTI_SLICES_H
 
@@ -11,8 +11,8 @@
 
 /* -- Cross context, between dti_cross_enter and dti_cross_leave -- */
 
-/* Finds out how the variable is sliced, and keeps the groupings that it needs from being destroyed. Fails with
- * the errors of ditto_variable_create, and with CONTEXT if a grouping would have to be made in a run. */
+/* Finds out how the variable is sliced, and keeps the groupings that it needs from being destroyed. Fails
+ * with the errors of ditto_variable_create, and with CONTEXT if a grouping would have to be made in a run. */
 ditto_status dti_slicing_make(ditto_variable *v);
 
 /* Called when the copies have their addresses. */
