@@ -1275,9 +1275,9 @@ class replica
     {
         const void *data = nullptr;
         ditto_tensor slice = ditto_tensor();
-        if (ditto_local_slice(self_, v.get(), &slice, nullptr) == DITTO_OK)
-            return span<const T>(static_cast<const T *>(slice.data), own_size(v));
         ditto_status status = ditto_read(self_, v.get(), &data);
+        if (status == DITTO_ERR_UNSUPPORTED && ditto_local_slice(self_, v.get(), &slice, nullptr) == DITTO_OK)
+            return span<const T>(static_cast<const T *>(slice.data), ditto_tensor_bytes(&slice) / sizeof(T));
         return detail::give(status, span<const T>(static_cast<const T *>(data), status < 0 ? 0 : v.size()));
     }
     // The replica's own component of a sync-on-read variable, or all elements of a parameter with

@@ -63,9 +63,13 @@ typedef enum ditto_rule {
 
 /** A range of one variable's elements, as a ditto_rule_fn receives it. */
 typedef struct ditto_rule_range {
-    uint32_t variable;    /**< its index in the optimizer's list */
-    ditto_dtype dtype;    /**< dtype of all arrays */
-    size_t first;         /**< first element of the range in the variable */
+    uint32_t variable; /**< its index in the optimizer's list */
+    ditto_dtype dtype; /**< dtype of all arrays */
+
+    /** The first element of the range in the variable. Of a sliced variable, elements are counted slice by
+     *  slice, in the order of a slice's own tensor. */
+    size_t first;
+
     size_t count;         /**< number of elements */
     const void *gradient; /**< [count] aggregated over the replicas, and clipped */
     void *value;          /**< [count] [in] old values, [out] new values */

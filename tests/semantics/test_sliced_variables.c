@@ -109,7 +109,7 @@ static ditto_status look_at_slice(ditto_replica *self, void *argument)
     ditto_tensor slice;
     const void *data;
     EXPECT(&t->report, ditto_local_slice(self, t->v, &slice, &first) == DITTO_OK);
-    EXPECT(&t->report, first == from && slice.rank == 3 && slice.dtype == DITTO_I32);
+    EXPECT(&t->report, first == from && slice.rank == 3 && slice.dtype == DITTO_I32 && slice.device == 0);
     for (uint32_t d = 0; d < 3; d++)
         EXPECT(&t->report,
                slice.shape[d] == (d == t->s.axis ? begin_of(extent, slices, rank + 1) - from : shape[d]));
@@ -495,6 +495,104 @@ static void training_goes_on_from_a_checkpoint_with_another_slicing(void **state
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* What one replica does otherwise than the others in a step. */
+enum difference { RATE, NORM, CALLS_IN_RULE };
+
+struct differing {
+    struct training t;
+    enum difference how;
+};
+
+static ditto_status step_differently(ditto_replica *self, void *argument)
+{
+    struct differing *d = argument;
+    static float zeros[COUNT];
+    double norm;
+    ditto_tensor gradient;
+    ditto_apply_options options = OPTIONS(apply, .has_learning_rate = 1, .learning_rate = 1);
+    if (ditto_replica_id(self) == 0 && d->how == RATE)
+        options.learning_rate = 2;
+    if (ditto_replica_id(self) == 0 && d->how == NORM)
+        options.norm = &norm;
+    DITTO_TRY(ditto_local_slice(self, d->t.weights, &gradient, NULL));
+    gradient.data = zeros;
+    return ditto_apply(self, d->t.optimizer, &gradient, &options);
+}
+
+static ditto_replica *in_rule; /* of replica 0 */
+static ditto_status found_in_rule;
+
+static void meet_in_rule(const ditto_rule_range *range, void *user)
+{
+    (void)range, (void)user;
+    ditto_replica *self = ditto_get_replica_context();
+    if (self != NULL && self == in_rule)
+        found_in_rule = ditto_barrier(self, NULL);
+}
+
+static ditto_status note_replica(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    if (ditto_replica_id(self) == 0)
+        in_rule = self;
+    return DITTO_OK;
+}
+
+static ditto_status step_by_function(ditto_replica *self, void *argument)
+{
+    DITTO_TRY(note_replica(self, NULL));
+    return step_differently(self, argument);
+}
+
+static void a_step_of_slices_must_agree(void **state)
+{
+    (void)state;
+    for (int how = RATE; how <= CALLS_IN_RULE; how++)
+        for (int i = 0; i < SLICINGS; i++) {
+            struct setting t;
+            struct differing d = { .how = (enum difference)how };
+            ditto_tensor initial = { NULL, DITTO_F32, 3, { D0, D1, D2 }, 0 };
+            begin(&t, &slicings[i]);
+            ditto_variable_options options = options_of(&t, DITTO_AGGREGATE_NONE);
+            assert_ok(ditto_variable_create(t.strategy, &initial, &options, &t.v));
+            d.t.weights = t.v;
+            ditto_optimizer_options sgd = OPTIONS(optimizer, .rule = DITTO_RULE_SGD);
+            if (how == CALLS_IN_RULE) {
+                sgd.rule = DITTO_RULE_FUNCTION;
+                sgd.function = meet_in_rule;
+            }
+            found_in_rule = DITTO_OK;
+            assert_ok(ditto_optimizer_create(&t.v, 1, &sgd, &d.t.optimizer));
+            ditto_status status = ditto_strategy_run(t.strategy, step_by_function, &d);
+            if (how == CALLS_IN_RULE)
+                assert_int_equal(found_in_rule, DITTO_ERR_CONTEXT);
+            else
+                assert_int_equal(status, t.s.data * t.s.tensor == 1 ? DITTO_OK : DITTO_ERR_DIVERGED);
+            assert_ok(ditto_optimizer_destroy(d.t.optimizer));
+            end(&t);
+        }
+}
+
+static ditto_status assign_until_an_error(ditto_replica *self, void *argument)
+{
+    struct setting *t = argument;
+    static int32_t values[8][COUNT];
+    if (ditto_replica_id(self) == 0)
+        return ditto_fail(self, 0, "as it should");
+    for (;;)
+        DITTO_TRY(ditto_assign(self, t->v, DITTO_ASSIGN, values[ditto_replica_id(self)]));
+}
+
+static void a_stopped_run_ends_assignments_of_own_slices(void **state)
+{
+    struct setting t;
+    (void)state;
+    begin(&t, &(struct slicing){ 1, 3, 0, true });
+    create(&t, DITTO_AGGREGATE_SUM, NULL);
+    assert_status(ditto_strategy_run(t.strategy, assign_until_an_error, &t), DITTO_ERR_USER);
+    end(&t);
+}
+
 #define REFUSES(options, status, words)                                                      \
     do {                                                                                     \
         assert_status(ditto_variable_create(t.strategy, &initial, (options), &v), (status)); \
@@ -604,6 +702,8 @@ int main(void)
         cmocka_unit_test(checkpoints_do_not_depend_on_the_slicing),
         cmocka_unit_test(an_optimizer_steps_slices_as_it_steps_the_whole),
         cmocka_unit_test(training_goes_on_from_a_checkpoint_with_another_slicing),
+        cmocka_unit_test(a_step_of_slices_must_agree),
+        cmocka_unit_test(a_stopped_run_ends_assignments_of_own_slices),
         cmocka_unit_test(wrong_slicings_are_refused),
         cmocka_unit_test(other_strategies_have_no_slices),
         cmocka_unit_test(a_variable_without_aggregation_is_not_written_in_a_run),

@@ -175,8 +175,8 @@ ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out
     if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
-            "inside the function of an update, which may only read and write the copy that it was given: "
-            "call it outside, and pass what the function needs");
+            "inside the function of an update, or in one that initializes a slice, which may only read and "
+            "write the copy that it was given: call it outside, and pass what the function needs");
     if (top != NULL && top->merges)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "inside a merge function, which is in cross-replica context: call the "

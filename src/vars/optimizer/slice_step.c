@@ -1,6 +1,7 @@
 /* src/vars/optimizer/slice_step.c - the part of a step that updates sliced variables. The replicas that
  * mirror a slice reduce its gradients among themselves, and update it as all replicas update a variable that
- * is not sliced. A replica that has a slice alone updates it without a meeting. */
+ * is not sliced. */
+#include "base/numbers/checksum.h"
 #include "replicas/helpers/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
@@ -102,33 +103,64 @@ static ditto_status count_step(struct dti_replica *self, const void *const *cont
     return DITTO_OK;
 }
 
-static ditto_status step_slices(struct dti_replica *self, const struct dti_applying *a, bool clips,
-                                void *memory)
+struct own_steps {
+    const struct dti_applying *applying;
+    bool clips;
+};
+
+/* Steps all slices that no other replica has. All replicas have arrived, so none still reads slots or
+ * variables in an earlier call. */
+static ditto_status step_all_own(struct dti_replica *self, const void *const *contributed, void *context)
 {
-    const ditto_optimizer *o = a->optimizer;
+    const struct own_steps *own = context;
+    const ditto_optimizer *o = own->applying->optimizer;
+    (void)contributed;
     for (uint32_t i = 0, next; i < o->sliced; i = next) {
         const struct dti_slicing *slicing = o->variable[o->sliced_variable[i]]->slicing;
         next = dti_optimizer_sliced_alike(o, i);
-        struct slice_step s = { a, &o->sliced_variable[i], next - i, slicing->rank[self->index] };
+        struct slice_step s = { own->applying, &o->sliced_variable[i], next - i, slicing->rank[self->index] };
         if (slicing->mirrors == NULL)
-            step_own(self, &s, clips);
-        else
-            DTI_TRY(step_together(self, &s, clips, memory));
+            step_own(self, &s, own->clips);
     }
     return DITTO_OK;
 }
 
-ditto_status dti_apply_slices(struct dti_replica *self, struct dti_applying *a)
+static ditto_status step_all_together(struct dti_replica *self, const struct dti_applying *a, bool clips)
 {
     const ditto_optimizer *o = a->optimizer;
-    bool clips = o->options.clip_norm > 0;
-    struct dti_joint_work counting = {
-        .name = "ditto_apply", .object = o->name, .each_host = true, .work = count_step, .context = a
-    };
+    ditto_status status = DITTO_OK;
     void *memory;
     DTI_TRY(dti_replica_alloc(self, o->sliced * (sizeof(ditto_list_item) + sizeof(struct dti_copy_set)),
                               DTI_CACHE_LINE, &memory));
-    ditto_status status = step_slices(self, a, clips, memory);
+    for (uint32_t i = 0, next; i < o->sliced && status == DITTO_OK; i = next) {
+        const struct dti_slicing *slicing = o->variable[o->sliced_variable[i]]->slicing;
+        next = dti_optimizer_sliced_alike(o, i);
+        struct slice_step s = { a, &o->sliced_variable[i], next - i, slicing->rank[self->index] };
+        if (slicing->mirrors != NULL)
+            status = step_together(self, &s, clips, memory);
+    }
     dti_replica_free(self, memory);
-    return status != DITTO_OK || clips ? status : dti_do_joint_work(self, &counting);
+    return status;
+}
+
+/* The first work compares the learning rates of all replicas, because those with different slices compare
+ * nothing else. Its hash is never that of measuring the norm. */
+ditto_status dti_apply_slices(struct dti_replica *self, struct dti_applying *a)
+{
+    const ditto_optimizer *o = a->optimizer;
+    struct own_steps steps = { a, o->options.clip_norm > 0 };
+    struct dti_joint_work own = { .name = "ditto_apply",
+                                  .object = o->name,
+                                  .each_host = true,
+                                  .calls = !steps.clips && o->options.rule == DITTO_RULE_FUNCTION,
+                                  .work = step_all_own,
+                                  .context = &steps };
+    struct dti_joint_work counting = {
+        .name = "ditto_apply", .object = o->name, .each_host = true, .work = count_step, .context = a
+    };
+    memcpy(&own.hash, &a->step.learning_rate, sizeof own.hash);
+    own.hash = dti_hash_word(own.hash, 1);
+    DTI_TRY(dti_do_joint_work(self, &own));
+    DTI_TRY(step_all_together(self, a, steps.clips));
+    return steps.clips ? DITTO_OK : dti_do_joint_work(self, &counting);
 }

@@ -451,7 +451,6 @@ ditto_status ditto_local_slice(ditto_replica *self, const ditto_variable *variab
                              ? variable->spec
                              : dti_slice_spec(variable, variable->slicing->rank[r->index], &found);
     slice.data = dti_variable_component(variable, r->index);
-    slice.device = r->id;
     *out = slice;
     if (first != NULL)
         *first = found;

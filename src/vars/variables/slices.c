@@ -1,6 +1,8 @@
 /* src/vars/variables/slices.c - see slices.h. */
 #include "vars/variables/slices.h"
 #include "base/numbers/fenv.h"
+#include "base/waiting/stop.h"
+#include "replicas/team/stopping.h"
 #include "vars/variables/copies.h"
 
 #include <stdlib.h>
@@ -177,9 +179,13 @@ static ditto_status write_sliced(struct dti_replica *self, ditto_variable *v, en
     uint32_t slice = s->rank[self->index];
     struct sliced_write context = { v, slice, rule };
     ditto_list_item item = { .src = value, .count = v->piece[slice].count, .dtype = v->spec.dtype };
+    DTI_TRY(dti_check_outside_function(self, dti_assign_name(rule)));
     DTI_TRY(dti_variable_check_aggregates(v));
     dti_changed(v, self->index);
     if (s->mirrors == NULL) {
+        /* There is no meeting, in which a replica would notice that the run has been stopped. */
+        if (dti_stopped(self->stop))
+            return dti_team_stop_status(self->team);
         write_own(self, v, rule, value, item.count);
         return DITTO_OK;
     }

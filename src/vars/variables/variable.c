@@ -60,10 +60,10 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     ditto_variable *v = (ditto_variable *)dependent;
     if (!v->hidden)
         dti_registry_remove(v);
-    if (end != DTI_TEAM_IS_LEFT) {
+    if (end == DTI_TEAM_ENDS) /* in a child process, what a grouping has stays until the team ends */
         dti_slicing_leave(v);
+    if (end != DTI_TEAM_IS_LEFT)
         dti_copies_free(v);
-    }
 }
 
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
