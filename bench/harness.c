@@ -174,10 +174,9 @@ static void heats(struct contender *contenders, uint32_t count, struct work work
 
 static struct work barrier_like(const struct work *work)
 {
-    struct work barrier = { .kind = BENCH_BARRIER, .replicas = work->replicas };
-    barrier.groups = work->groups;
-    barrier.alone = work->alone;
-    return barrier;
+    return (struct work){
+        .kind = BENCH_BARRIER, .replicas = work->replicas, .groups = work->groups, .alone = work->alone
+    };
 }
 
 /* Runs the batches of a contender in a round. A barrier is measured because the baseline contains one, which

@@ -90,25 +90,18 @@ typedef enum ditto_partition {
     /** As few shards as have at most `bytes` each, but at most num_shards (0: no limit). A row is not cut. */
     DITTO_PARTITION_MAX_SIZE = 3,
 
-    /** A slice of dimension `axis` for each rank of the groups of `along`. Of n slices the first (extent mod
+    /** A slice of dimension slice_axis for each rank of the groups of slice_along (both are fields of
+     *  ditto_variable_options). Of n slices the first (extent mod
      *  n) have one index more than the others. The replicas that have the same rank mirror a slice, and those
      *  of one NUMA node share a copy of it. Such a variable is *sliced*. */
     DITTO_PARTITION_BY_REPLICA = 4,
 } ditto_partition;
-
-struct ditto_grouping;
 
 /** A rule for cutting variables into shards. */
 typedef struct ditto_partitioner {
     ditto_partition kind; /**< the rule */
     size_t num_shards;    /**< see ditto_partition */
     size_t bytes;         /**< see ditto_partition */
-    uint32_t axis;        /**< BY_REPLICA: the dimension that is sliced */
-
-    /** BY_REPLICA: a grouping of the strategy in which each replica has a group, all of one size, such as an
-     *  axis of a mesh (ditto/group.h). A replica has the slice of its rank. NULL: all replicas are one group.
-     *  The grouping can't be destroyed before the variable. */
-    struct ditto_grouping *along;
 } ditto_partitioner;
 
 /** What workers do that read and write one parameter (ditto/parameter.h) at the same time. */
@@ -138,6 +131,8 @@ typedef enum ditto_concurrency {
     DITTO_CONCURRENCY_FREE_READS = 3,
 } ditto_concurrency;
 
+struct ditto_grouping;
+
 /** How a variable is created. Start from DITTO_VARIABLE_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_variable_options {
     size_t struct_size; /**< set by DITTO_VARIABLE_OPTIONS_INIT */
@@ -159,7 +154,7 @@ typedef struct ditto_variable_options {
      *  shard. The function is called once for each shard, on the thread that creates the variable
      *  (ditto_create_variable: on that of replica 0). Of a sliced variable, it is called once for each slice,
      *  at the same time, each on the thread of a replica that has the slice. first_row is then the first
-     *  index of the slice in dimension `axis`, and no function of the strategy may be called. It is not
+     *  index of the slice in dimension slice_axis, and no function of the strategy may be called. It is not
      *  called if there are no elements. */
     ditto_status (*initialize)(const ditto_tensor *value, size_t first_row, void *user);
 
@@ -179,6 +174,13 @@ typedef struct ditto_variable_options {
     /** What workers do that read and write the variable at the same time. It is allowed only for variables of
      *  a strategy of kind DITTO_PARAMETER_SERVER. */
     ditto_concurrency concurrency;
+
+    uint32_t slice_axis; /**< the dimension that DITTO_PARTITION_BY_REPLICA slices, from 0 */
+
+    /** DITTO_PARTITION_BY_REPLICA: a grouping of the strategy in which each replica has a group, all of one
+     *  size, such as an axis of a mesh (ditto/group.h). A replica has the slice of its rank. NULL: all
+     *  replicas are one group. The grouping can't be destroyed before the variable. */
+    struct ditto_grouping *slice_along;
 } ditto_variable_options;
 
 /** Initial value of ditto_variable_options: a mirrored variable without aggregation. */
@@ -208,7 +210,7 @@ typedef struct ditto_variable_options {
  *        copies that cannot be split although this variable needs one for each replica.
  *      - A partitioner FIXED without num_shards, or MAX_SIZE without bytes. A partitioner together with
  *        ON_READ, DITTO_COPIES_PER_REPLICA or colocate_with.
- *      - BY_REPLICA: axis is no dimension of the variable, or has fewer indices than there are slices; along
+ *      - BY_REPLICA: slice_axis is no dimension, or has fewer indices than there are slices; slice_along
  *        is no grouping of the strategy, or has a replica without group, or groups of different sizes;
  *        ONLY_FIRST_REPLICA.
  *      - A concurrency, and the strategy is not of kind DITTO_PARAMETER_SERVER.

@@ -103,8 +103,7 @@ class Group(ctypes.Structure):
 
 class Partitioner(ctypes.Structure):
     """ditto_partitioner"""
-    _fields_ = [("kind", ctypes.c_int), ("num_shards", ctypes.c_size_t), ("bytes", ctypes.c_size_t),
-                ("axis", ctypes.c_uint32), ("along", ctypes.c_void_p)]
+    _fields_ = [("kind", ctypes.c_int), ("num_shards", ctypes.c_size_t), ("bytes", ctypes.c_size_t)]
 
 
 class VariableOptions(Options):
@@ -113,7 +112,8 @@ class VariableOptions(Options):
                 ("synchronization", ctypes.c_int), ("aggregation", ctypes.c_int), ("copies", ctypes.c_int),
                 ("trainable", ctypes.c_int), ("initialize", ctypes.c_void_p),
                 ("initialize_user", ctypes.c_void_p), ("colocate_with", ctypes.c_void_p),
-                ("partitioner", Partitioner), ("concurrency", ctypes.c_int)]
+                ("partitioner", Partitioner), ("concurrency", ctypes.c_int),
+                ("slice_axis", ctypes.c_uint32), ("slice_along", ctypes.c_void_p)]
 
 
 class PullOptions(Options):

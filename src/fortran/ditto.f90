@@ -430,7 +430,7 @@ module ditto
             integer(c_int), value :: status
             integer(c_int) :: same
         end function
-            function c_split(handle, colors, keys, n, out) bind(c, name='ditto_strategy_split') result(status)
+        function c_split(handle, colors, keys, n, out) bind(c, name='ditto_strategy_split') result(status)
             import
             type(c_ptr), value :: handle, keys
             integer(c_int32_t), intent(in) :: colors(*)

@@ -24,12 +24,15 @@ struct slicing {
     uint32_t data, tensor; /* the mesh, whose axes are "data" and "tensor" */
     uint32_t axis;         /* the dimension that is sliced */
     bool all;              /* not along the mesh: each replica has a slice of its own */
+    bool two_nodes;        /* so the replicas that mirror a slice have two copies of it */
 };
 
 static const struct slicing slicings[] = {
-    { 1, 1, 0, true },  { 1, 1, 2, false }, { 1, 2, 0, true },  { 1, 2, 1, false },
-    { 2, 1, 1, false }, { 1, 3, 2, true },  { 1, 3, 0, false }, { 2, 2, 2, false },
-    { 2, 3, 1, false }, { 4, 2, 0, false }, { 1, 8, 2, true },  { 2, 4, 1, true },
+    { 1, 1, 0, true, false },  { 1, 1, 2, false, false }, { 1, 2, 0, true, false },
+    { 1, 2, 1, false, false }, { 2, 1, 1, false, false }, { 1, 3, 2, true, false },
+    { 1, 3, 0, false, false }, { 2, 2, 2, false, false }, { 2, 3, 1, false, false },
+    { 4, 2, 0, false, false }, { 1, 8, 2, true, false },  { 2, 4, 1, true, false },
+    { 2, 2, 1, false, true },  { 4, 2, 0, false, true },
 };
 enum { SLICINGS = sizeof slicings / sizeof slicings[0] };
 
@@ -62,16 +65,16 @@ static void begin(struct setting *t, const struct slicing *s)
 {
     const ditto_mesh_axis axes[] = { { "data", s->data }, { "tensor", s->tensor } };
     *t = (struct setting){ .s = *s };
-    t->strategy = make_strategy(s->data * s->tensor, NULL);
+    uint32_t n = s->data * s->tensor;
+    t->strategy = s->two_nodes ? make_on_two_nodes(n) : make_strategy(n, NULL);
     assert_ok(ditto_strategy_mesh(t->strategy, axes, 2, t->axis));
 }
 
 static ditto_variable_options options_of(const struct setting *t, ditto_aggregation how)
 {
     return OPTIONS(variable, .name = "sliced", .aggregation = how,
-                   .partitioner = { .kind = DITTO_PARTITION_BY_REPLICA,
-                                    .axis = t->s.axis,
-                                    .along = t->s.all ? NULL : t->axis[1] });
+                   .partitioner = { .kind = DITTO_PARTITION_BY_REPLICA }, .slice_axis = t->s.axis,
+                   .slice_along = t->s.all ? NULL : t->axis[1]);
 }
 
 static void create(struct setting *t, ditto_aggregation how, const void *data)
@@ -264,8 +267,10 @@ static void outside_of_runs_a_sliced_variable_is_whole(void **state)
 static ditto_status add_a_row(ditto_replica *self, void *argument)
 {
     struct setting *t = argument;
-    static int32_t row[D1 * D2];
+    static int32_t row[D1 * D2], found[D1 * D2];
     int64_t index = 5;
+    for (int i = 0; i < D1 * D2; i++)
+        row[i] = 3; /* the same on all replicas */
     ditto_slices slices = {
         .indices = &index, .values = row, .dtype = DITTO_I32, .rows = 1, .row_count = D1 * D2
     };
@@ -274,18 +279,23 @@ static ditto_status add_a_row(ditto_replica *self, void *argument)
         EXPECT(&t->report, status == DITTO_ERR_UNSUPPORTED);
     else
         EXPECT(&t->report, status == DITTO_OK);
-    EXPECT(&t->report, ditto_lookup(self, t->v, &index, 1, row) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(&t->report, ditto_lookup(self, t->v, &index, 1, found) == DITTO_ERR_UNSUPPORTED);
     return DITTO_OK;
 }
 
 static void indexed_updates_need_slices_of_rows(void **state)
 {
+    static int32_t found[COUNT];
     (void)state;
     for (int i = 0; i < SLICINGS; i++) {
         struct setting t;
         begin(&t, &slicings[i]);
         create(&t, DITTO_AGGREGATE_SUM, NULL);
         run_all(t.strategy, add_a_row, &t, &t.report);
+        assert_ok(ditto_variable_read(t.v, found, sizeof found));
+        int32_t sum = t.s.axis == 0 ? 3 * (int32_t)(t.s.data * t.s.tensor) : 0;
+        for (int k = 0; k < COUNT; k++)
+            assert_int_equal(found[k], k / (D1 * D2) == 5 ? sum : 0);
         end(&t);
     }
 }
@@ -587,7 +597,7 @@ static void a_stopped_run_ends_assignments_of_own_slices(void **state)
 {
     struct setting t;
     (void)state;
-    begin(&t, &(struct slicing){ 1, 3, 0, true });
+    begin(&t, &(struct slicing){ .data = 1, .tensor = 3, .all = true });
     create(&t, DITTO_AGGREGATE_SUM, NULL);
     assert_status(ditto_strategy_run(t.strategy, assign_until_an_error, &t), DITTO_ERR_USER);
     end(&t);
@@ -607,17 +617,17 @@ static void wrong_slicings_are_refused(void **state)
     const uint32_t five[] = { 0, 0, 0, 1, 1, DITTO_NO_COLOR };
     ditto_tensor initial = { NULL, DITTO_F32, 2, { 13, 2 }, 0 }, scalar = { .dtype = DITTO_F32 };
     (void)state;
-    begin(&t, &(struct slicing){ 2, 3, 0, false });
+    begin(&t, &(struct slicing){ .data = 2, .tensor = 3 });
     assert_ok(ditto_strategy_split(t.strategy, five, NULL, 6, &some));
     ditto_variable_options good = options_of(&t, DITTO_AGGREGATE_SUM), bad = good;
-    bad.partitioner.axis = 2;
+    bad.slice_axis = 2;
     REFUSES(&bad, DITTO_ERR_INVALID, "is 2, but it has 2 dimensions");
     assert_status(ditto_variable_create(t.strategy, &scalar, &good, &v), DITTO_ERR_INVALID);
     assert_message("has 0 dimensions");
-    bad.partitioner.axis = 1;
+    bad.slice_axis = 1;
     REFUSES(&bad, DITTO_ERR_INVALID, "has 2 indices, which is not enough for 3 slices");
     bad = good;
-    bad.partitioner.along = some;
+    bad.slice_along = some;
     REFUSES(&bad, DITTO_ERR_INVALID, "groups of 3 and of 2");
     bad = good;
     bad.aggregation = DITTO_AGGREGATE_ONLY_FIRST_REPLICA;
@@ -630,7 +640,7 @@ static void wrong_slicings_are_refused(void **state)
     REFUSES(&bad, DITTO_ERR_INVALID, "has a partitioner and DITTO_COPIES_PER_REPLICA");
     assert_ok(ditto_grouping_destroy(some));
     bad = good;
-    bad.partitioner.along = some; /* the address is only compared */
+    bad.slice_along = some; /* the address is only compared */
     REFUSES(&bad, DITTO_ERR_INVALID, "is no grouping of its strategy");
     /* A grouping stays as long as a variable is sliced along it, and so do those of its mirrors. */
     assert_ok(ditto_variable_create(t.strategy, &initial, &good, &v));
@@ -673,7 +683,7 @@ static void a_variable_without_aggregation_is_not_written_in_a_run(void **state)
 {
     struct setting t;
     (void)state;
-    begin(&t, &(struct slicing){ 2, 2, 1, false });
+    begin(&t, &(struct slicing){ .data = 2, .tensor = 2, .axis = 1 });
     create(&t, DITTO_AGGREGATE_NONE, NULL);
     run_all(t.strategy, use_without_aggregation, &t, &t.report);
     end(&t);
@@ -683,7 +693,7 @@ static void the_strategy_may_end_before_its_sliced_variables(void **state)
 {
     struct setting t;
     (void)state;
-    begin(&t, &(struct slicing){ 2, 2, 1, false });
+    begin(&t, &(struct slicing){ .data = 2, .tensor = 2, .axis = 1 });
     create(&t, DITTO_AGGREGATE_SUM, NULL);
     assert_ok(ditto_strategy_destroy(t.strategy));
     assert_ok(ditto_grouping_destroy(t.axis[0]));

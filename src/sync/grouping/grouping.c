@@ -6,6 +6,7 @@
 #include "sync/grouping/state.h"
 #include "sync/hosts/hosts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -350,9 +351,8 @@ void dti_grouping_destroy(ditto_grouping *g)
 
 /* -- groupings of variables -- */
 
-bool dti_grouping_is_of(const struct dti_team *team, const ditto_grouping *grouping)
+bool dti_grouping_is_listed(const struct dti_groupings *all, const ditto_grouping *grouping)
 {
-    const struct dti_groupings *all = dti_team_sync(team)->groupings;
     uint32_t slot = 0;
     while (slot < all->slots && all->of_slot[slot] != grouping)
         slot++;
@@ -393,7 +393,9 @@ ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out)
                         "can be made: create a first variable that is sliced along this grouping outside of "
                         "runs");
     if (*out == NULL) {
-        DTI_TRY(dti_grouping_make(along->team, &(struct dti_division){ "mirrors", colors, NULL }, out));
+        char name[DTI_LABEL_BYTES];
+        snprintf(name, sizeof name, "across %.40s", along->name[0] != '\0' ? along->name : "a split");
+        DTI_TRY(dti_grouping_make(along->team, &(struct dti_division){ name, colors, NULL }, out));
         (*out)->hidden = true;
     }
     (*out)->users++;
@@ -466,17 +468,13 @@ static void begin_run(struct dti_replica *member, const struct dti_replica *self
 
 ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *grouping, ditto_group *out)
 {
-    const struct dti_groupings *all = self->sync->groupings;
-    uint32_t slot = 0;
     /* The pointer is only compared, because the grouping may have been destroyed. */
-    while (slot < all->slots && all->of_slot[slot] != grouping)
-        slot++;
-    if (slot == all->slots)
+    if (!dti_grouping_is_listed(self->sync->groupings, grouping))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the grouping is not one of this strategy: it was destroyed, or is another strategy's");
     uint32_t position = grouping->position[self->id];
-    *out = (ditto_group){ .rank = DITTO_NO_REPLICA, .index = DITTO_NO_COLOR, .slot = slot };
+    *out = (ditto_group){ .rank = DITTO_NO_REPLICA, .index = DITTO_NO_COLOR, .slot = grouping->slot };
     if (position == DTI_NO_GROUP)
         return DITTO_OK;
     const struct dti_replica *member = dti_grouping_member(self, grouping);
@@ -486,7 +484,7 @@ ditto_status dti_grouping_find(struct dti_replica *self, const ditto_grouping *g
                           .size = member->num_replicas,
                           .replicas = &grouping->replica[grouping->start[k]],
                           .grouping = grouping->number,
-                          .slot = slot,
+                          .slot = grouping->slot,
                           .run = (uint32_t)run_number_of(self) };
     return DITTO_OK;
 }

@@ -71,8 +71,8 @@ ditto_status dti_grouping_make(struct dti_team *team, const struct dti_division 
                                ditto_grouping **out);
 void dti_grouping_destroy(ditto_grouping *grouping);
 
-/* Returns true if a grouping is one of the team. The grouping is only compared. */
-bool dti_grouping_is_of(const struct dti_team *team, const ditto_grouping *grouping);
+/* Returns true if the grouping is in the list. It is only compared. */
+bool dti_grouping_is_listed(const struct dti_groupings *all, const ditto_grouping *grouping);
 
 /* Sets *out to the grouping whose groups are the replicas of equal rank in `along`, which are numbered by
  * that rank. It is one that exists, or is made. Adds a user to both. Fails as dti_grouping_make, and with

@@ -38,17 +38,17 @@ static ditto_status find_ranks(ditto_variable *v, const struct dti_slicing *s)
     return DITTO_OK;
 }
 
-static ditto_status fill_in(ditto_variable *v, struct dti_slicing *s)
+static ditto_status fill_in(ditto_variable *v, struct dti_slicing *s, const ditto_variable_options *o)
 {
     struct dti_slice_order *order = &v->order;
-    order->axis = v->partitioner.axis;
+    order->axis = o->slice_axis;
     if (order->axis >= v->spec.rank)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "partitioner.axis of \"%s\" is %u, but it has %u dimension%s, counted from 0",
-                        v->name, order->axis, v->spec.rank, v->spec.rank == 1 ? "" : "s");
-    if (s->along != NULL && !dti_grouping_is_of(v->team, s->along))
+                        "slice_axis of \"%s\" is %u, but it has %u dimension%s, counted from 0", v->name,
+                        order->axis, v->spec.rank, v->spec.rank == 1 ? "" : "s");
+    if (s->along != NULL && !dti_grouping_is_listed(dti_team_sync(v->team)->groupings, s->along))
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "partitioner.along of \"%s\" is no grouping of its strategy: it was destroyed, or is "
+                        "slice_along of \"%s\" is no grouping of its strategy: it was destroyed, or is "
                         "another strategy's",
                         v->name);
     DTI_TRY(find_ranks(v, s));
@@ -67,7 +67,7 @@ static ditto_status fill_in(ditto_variable *v, struct dti_slicing *s)
     return DITTO_OK;
 }
 
-ditto_status dti_slicing_make(ditto_variable *v)
+ditto_status dti_slicing_make(ditto_variable *v, const ditto_variable_options *o)
 {
     struct dti_slicing *s = calloc(1, sizeof *s);
     uint32_t *rank = calloc(v->num_replicas, sizeof *rank);
@@ -77,9 +77,9 @@ ditto_status dti_slicing_make(ditto_variable *v)
         free(s);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the slices of \"%s\"", v->name);
     }
-    s->along = v->partitioner.along;
+    s->along = o->slice_along;
     s->rank = rank;
-    status = fill_in(v, s);
+    status = fill_in(v, s, o);
     if (status == DITTO_OK)
         v->slicing = s;
     else

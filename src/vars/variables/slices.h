@@ -13,7 +13,7 @@
 
 /* Finds out how the variable is sliced, and keeps the groupings that it needs from being destroyed. Fails
  * with the errors of ditto_variable_create, and with CONTEXT if a grouping would have to be made in a run. */
-ditto_status dti_slicing_make(ditto_variable *v);
+ditto_status dti_slicing_make(ditto_variable *v, const ditto_variable_options *o);
 
 /* Called when the copies have their addresses. */
 void dti_slicing_see_copies(ditto_variable *v);

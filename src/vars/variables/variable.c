@@ -231,12 +231,12 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
     return status;
 }
 
-static ditto_status slice(ditto_variable *v)
+static ditto_status slice(ditto_variable *v, const ditto_variable_options *o)
 {
     struct dti_frame frame;
     /* The turn is needed, so that the grouping is not destroyed meanwhile. */
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_slicing_make(v);
+    ditto_status status = dti_slicing_make(v, o);
     dti_cross_leave(v->team, &frame);
     return status;
 }
@@ -317,7 +317,7 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
     void *made = NULL;
     ditto_status status = DITTO_OK;
     if (v->kind == &dti_sliced_kind)
-        DTI_TRY(slice(v));
+        DTI_TRY(slice(v, o));
     DTI_TRY(o->colocate_with != NULL ? colocate(v, o->colocate_with) : dti_copies_plan(v, NULL));
     if (v->kind == &dti_parameter_kind)
         DTI_TRY(dti_parameter_make_shards(v));
