@@ -33,7 +33,7 @@ static ditto_status fail_once(ditto_replica *self, void *unused)
 int main(int argc, char **argv)
 {
     /* main is in cross-replica context. It is ordinary code that can use all replicas. */
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_strategy *strategy = strategy_of_words(argc, argv);
     char where[8192];
     check(ditto_strategy_describe(strategy, where, sizeof where, NULL));
     printf("%s", where);

@@ -59,7 +59,7 @@ static ditto_status overlap(ditto_replica *self, void *unused)
 
 int main(int argc, char **argv)
 {
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_strategy *strategy = strategy_of_words(argc, argv);
     double *result = calloc(ditto_strategy_num_replicas(strategy), sizeof *result); /* by id */
     if (result == NULL)
         return 1;

@@ -53,7 +53,7 @@ static double read(ditto_variable *variable)
 
 int main(int argc, char **argv)
 {
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_strategy *strategy = strategy_of_words(argc, argv);
     struct variables v = { create(strategy, "weight", 1.0, DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN),
                            create(strategy, "seen", 0.0, DITTO_ON_READ, DITTO_AGGREGATE_SUM) };
     check(ditto_strategy_run(strategy, step, &v));

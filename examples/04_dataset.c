@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     static double rows[ROWS], totals[DITTO_MAX_REPLICAS][2];
     for (int i = 0; i < ROWS; i++)
         rows[i] = i;
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_strategy *strategy = strategy_of_words(argc, argv);
     ditto_dataset *data = open_data(rows);
     ditto_iterator *iterator;
     check(ditto_strategy_iterate(strategy, data, NULL, &iterator));

@@ -70,7 +70,7 @@ static ditto_status estimate(ditto_replica *self, void *argument)
 
 int main(int argc, char **argv)
 {
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_strategy *strategy = strategy_of_words(argc, argv);
     struct survey s = { .step = 0 };
     ditto_value *estimates;
     double mean;

@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 {
     char path[64];
     snprintf(path, sizeof path, "/tmp/ditto-lesson-%ld.h5", (long)getpid());
-    struct model first = create(make_strategy(argc, argv));
+    struct model first = create(strategy_of_words(argc, argv));
     check(ditto_strategy_run(first.strategy, descend, &first));
     printf("%u replicas, %lld steps: off by at most %.2e\n", ditto_strategy_num_replicas(first.strategy),
            steps_of(&first), error_of(&first));

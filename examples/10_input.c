@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     char folder[] = "/tmp/ditto-lesson-XXXXXX";
     static struct pass pass = { .most_steps = STEPS_BEFORE };
     ditto_input_options continued = DITTO_INPUT_OPTIONS_INIT;
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_strategy *strategy = strategy_of_words(argc, argv);
     if (mkdtemp(folder) == NULL)
         return 1;
     write_files(folder);

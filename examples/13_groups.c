@@ -85,7 +85,7 @@ static ditto_status compute_block(ditto_replica *self, void *argument)
 int main(int argc, char **argv)
 {
     struct product p = { .height = 1 };
-    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_strategy *strategy = strategy_of_words(argc, argv);
     uint32_t n = ditto_strategy_num_replicas(strategy);
     for (uint32_t side = 1; side * side <= n; side++)
         p.height = n % side == 0 ? side : p.height;

@@ -3,6 +3,7 @@
 #include "launch.h"
 #include "lesson.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 void check(ditto_status status)
@@ -36,7 +37,7 @@ ditto_strategy *strategy_of(uint32_t replicas)
     return strategy;
 }
 
-ditto_strategy *make_strategy(int argc, char **argv)
+ditto_strategy *strategy_of_words(int argc, char **argv)
 {
     return strategy_of(replicas_of(argc, argv));
 }
@@ -46,4 +47,18 @@ double seconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void report_trace(ditto_strategy *strategy, const char *path, FILE *table)
+{
+    size_t length;
+    check(ditto_strategy_trace_stop(strategy));
+    check(ditto_strategy_trace_describe(strategy, NULL, 0, &length));
+    char *text = malloc(length + 1);
+    if (text != NULL) {
+        check(ditto_strategy_trace_describe(strategy, text, length + 1, NULL));
+        fprintf(table, "%s", text);
+    }
+    free(text);
+    check(ditto_strategy_trace_write(strategy, path));
 }

@@ -5,6 +5,8 @@
 
 #include <ditto.h>
 
+#include <stdio.h>
+
 /* Ends the program with a message if the status is an error. */
 void check(ditto_status status);
 
@@ -15,8 +17,12 @@ uint32_t replicas_of(int argc, char **argv);
 ditto_strategy *strategy_of(uint32_t replicas);
 
 /* Creates a strategy of as many replicas as the command line says. */
-ditto_strategy *make_strategy(int argc, char **argv);
+ditto_strategy *strategy_of_words(int argc, char **argv);
 
 double seconds(void); /* the time of a monotonic clock */
+
+/* Ends the recording of a strategy. Prints its times as a table, and writes its events to a file for
+ * ui.perfetto.dev. */
+void report_trace(ditto_strategy *strategy, const char *path, FILE *table);
 
 #endif

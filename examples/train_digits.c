@@ -24,11 +24,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "command_line.h"
 #include "launch.h"
+#include "lesson.h"
 #include "network.h"
 
 #define LEARNING_RATE 0.1
@@ -78,21 +78,6 @@ struct training {
     uint64_t weight_hash[DITTO_MAX_REPLICAS];
     struct spent spent[DITTO_MAX_REPLICAS];
 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Ends the program with a message if a call in cross-replica context has failed. */
-static void check(ditto_status status)
-{
-    if (status == DITTO_OK)
-        return;
-    leave_after_error(status);
-}
 
 /* -- replica context: these functions run on every replica at the same time -- */
 
@@ -363,21 +348,6 @@ static void report_time(const struct training *t, uint32_t replicas, double wall
            100 * sum.compute / all, 100 * sum.apply / all, 100 * sum.input / all);
 }
 
-/* Prints the recorded times as a table, and writes them as events for ui.perfetto.dev. */
-static void report_trace(const struct training *t)
-{
-    size_t length;
-    check(ditto_strategy_trace_stop(t->strategy));
-    check(ditto_strategy_trace_describe(t->strategy, NULL, 0, &length));
-    char *table = malloc(length + 1);
-    if (table != NULL) {
-        check(ditto_strategy_trace_describe(t->strategy, table, length + 1, NULL));
-        printf("%s", table);
-    }
-    free(table);
-    check(ditto_strategy_trace_write(t->strategy, t->options.trace));
-}
-
 /* -- checkpoints: weights, momentum, numbers of steps and passes -- */
 
 #ifdef WITH_CHECKPOINTS
@@ -630,7 +600,7 @@ int main(int count, char **word)
     if (is_first_host())
         printf("test accuracy: %.3f\nweights: %016" PRIx64 "\n", m.accuracy, t.weight_hash[0]);
     if (t.options.trace != NULL && is_first_host())
-        report_trace(&t);
+        report_trace(t.strategy, t.options.trace, stdout);
     check(ditto_strategy_scope_leave(t.strategy));
     check(ditto_dataset_destroy(learn));
     check(ditto_dataset_destroy(test));

@@ -1,0 +1,284 @@
+/* examples/language_model/arithmetic.c - the arithmetic of a transformer, in plain serial C. */
+#include "arithmetic.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The functions in which time is spent are compiled for several processors, and the program takes the version
+ * of its own one. All versions compute the same bits. Clang and sanitizers do not know enough of this. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define ON_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ON_EACH_PROCESSOR
+#endif
+
+/* A dot product is the sum of this number of partial sums. Partial sum k has the elements k, k + LANES, and
+ * so on. */
+enum { LANES = 16, TILE = 4 };
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef uint32_t lane_words __attribute__((vector_size(LANES * sizeof(uint32_t))));
+typedef uint16_t lane_halves __attribute__((vector_size(LANES * sizeof(uint16_t))));
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void load(lanes *out, const float *from)
+{
+    memcpy(out, from, sizeof *out);
+}
+
+INLINE float widen(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Loads LANES elements of a matrix, and one element. */
+INLINE void load_weights(lanes *out, const struct matrix *w, bool half, size_t at)
+{
+    if (!half) {
+        load(out, (const float *)w->data + at);
+        return;
+    }
+    lane_halves halves;
+    memcpy(&halves, (const uint16_t *)w->data + at, sizeof halves);
+    lane_words words = __builtin_convertvector(halves, lane_words) << 16;
+    memcpy(out, &words, sizeof *out);
+}
+
+INLINE float load_weight(const struct matrix *w, bool half, size_t at)
+{
+    return half ? widen(((const uint16_t *)w->data)[at]) : ((const float *)w->data)[at];
+}
+
+/* Adds the partial sums in pairs that are half of the rest apart. */
+INLINE float total(const lanes *sums)
+{
+    float sum[LANES];
+    memcpy(sum, sums, sizeof sum);
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; i++)
+            sum[i] += sum[i + width];
+    return sum[0];
+}
+
+/* Computes TILE dot products: those of `outputs` outputs of one row, or of one output and `rows` rows. The
+ * weights are loaded once for several rows, and with one row the processor follows several streams. */
+INLINE void multiply_tile(float *out, const float *x, const struct matrix *w, bool half, size_t o,
+                          const int outputs, const int rows)
+{
+    lanes sum[TILE] = { { 0 } };
+    size_t inputs = w->inputs, whole = inputs / LANES * LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (int k = 0; k < TILE; k++) {
+            lanes weight, element;
+            load_weights(&weight, w, half, (o + (size_t)(outputs > 1 ? k : 0)) * inputs + i);
+            load(&element, x + (rows > 1 ? (size_t)k : 0) * inputs + i);
+            sum[k] += weight * element;
+        }
+    for (int k = 0; k < TILE; k++) {
+        size_t output = o + (size_t)(outputs > 1 ? k : 0), row = rows > 1 ? (size_t)k : 0;
+        float dot = total(&sum[k]);
+        for (size_t i = whole; i < inputs; i++)
+            dot += load_weight(w, half, output * inputs + i) * x[row * inputs + i];
+        out[row * w->outputs + output] = dot;
+    }
+}
+
+/* One dot product, in the same order. */
+INLINE float multiply_one(const float *x, const struct matrix *w, bool half, size_t o)
+{
+    lanes sum = { 0 };
+    size_t inputs = w->inputs, whole = inputs / LANES * LANES;
+    for (size_t i = 0; i < whole; i += LANES) {
+        lanes weight, element;
+        load_weights(&weight, w, half, o * inputs + i);
+        load(&element, x + i);
+        sum += weight * element;
+    }
+    float dot = total(&sum);
+    for (size_t i = whole; i < inputs; i++)
+        dot += load_weight(w, half, o * inputs + i) * x[i];
+    return dot;
+}
+
+INLINE void multiply_as(float *out, const float *x, size_t rows, const struct matrix *w, bool half)
+{
+    /* Some outputs at a time, so that their weights are still in the cache for the next rows. */
+    for (size_t o = 0; o < w->outputs; o += TILE) {
+        size_t r = 0, end = o + TILE < w->outputs ? o + TILE : w->outputs;
+        for (; r + TILE <= rows; r += TILE)
+            for (size_t i = o; i < end; i++)
+                multiply_tile(out + r * w->outputs, x + r * w->inputs, w, half, i, 1, TILE);
+        for (; r < rows; r++)
+            if (end - o == TILE)
+                multiply_tile(out + r * w->outputs, x + r * w->inputs, w, half, o, TILE, 1);
+            else
+                for (size_t i = o; i < end; i++)
+                    out[r * w->outputs + i] = multiply_one(x + r * w->inputs, w, half, i);
+    }
+}
+
+ON_EACH_PROCESSOR void multiply(float *out, const float *x, size_t rows, const struct matrix *w)
+{
+    if (w->half)
+        multiply_as(out, x, rows, w, true);
+    else
+        multiply_as(out, x, rows, w, false);
+}
+
+ON_EACH_PROCESSOR void add_scaled(float *restrict to, float scale, const float *restrict from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] += scale * from[i];
+}
+
+/* to[i] += the sum of TILE rows, each times its scale. */
+INLINE void add_rows(float *restrict to, const float *scale, const float *restrict from, size_t stride,
+                     size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] += scale[0] * from[i] + scale[1] * from[stride + i] +
+                 (scale[2] * from[2 * stride + i] + scale[3] * from[3 * stride + i]);
+}
+
+ON_EACH_PROCESSOR void add_transposed(float *dx, const float *dy, size_t rows, const struct matrix *w)
+{
+    const float *weights = w->data;
+    size_t o = 0;
+    for (; o + TILE <= w->outputs; o += TILE)
+        for (size_t r = 0; r < rows; r++)
+            add_rows(dx + r * w->inputs, dy + r * w->outputs + o, weights + o * w->inputs, w->inputs,
+                     w->inputs);
+    for (; o < w->outputs; o++)
+        for (size_t r = 0; r < rows; r++)
+            add_scaled(dx + r * w->inputs, dy[r * w->outputs + o], weights + o * w->inputs, w->inputs);
+}
+
+ON_EACH_PROCESSOR void add_outer(float *dw, const float *dy, const float *x, size_t rows, size_t outputs,
+                                 size_t inputs)
+{
+    for (size_t o = 0; o < outputs; o++) {
+        size_t r = 0;
+        for (; r + TILE <= rows; r += TILE) {
+            const float scale[TILE] = { dy[r * outputs + o], dy[(r + 1) * outputs + o],
+                                        dy[(r + 2) * outputs + o], dy[(r + 3) * outputs + o] };
+            add_rows(dw + o * inputs, scale, x + r * inputs, inputs, inputs);
+        }
+        for (; r < rows; r++)
+            add_scaled(dw + o * inputs, dy[r * outputs + o], x + r * inputs, inputs);
+    }
+}
+
+void copy_row(float *out, const struct matrix *w, size_t row)
+{
+    for (size_t i = 0; i < w->inputs; i++)
+        out[i] = load_weight(w, w->half, row * w->inputs + i);
+}
+
+uint16_t round_to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float dot(const float *x, const float *y, size_t count)
+{
+    return multiply_one(x, &(struct matrix){ y, false, 1, count }, false, 0);
+}
+
+/* -- the other functions -- */
+
+static float scale_of(const float *x, size_t count)
+{
+    return 1 / sqrtf(dot(x, x, count) / (float)count + 1e-5f);
+}
+
+void normalize(float *out, const float *x, const float *weight, size_t count)
+{
+    float scale = scale_of(x, count);
+    for (size_t i = 0; i < count; i++)
+        out[i] = x[i] * scale * weight[i];
+}
+
+void normalize_back(float *dx, float *dweight, const float *dout, const float *x, const float *weight,
+                    size_t count)
+{
+    float scale = scale_of(x, count), sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += dout[i] * weight[i] * x[i];
+        if (dweight != NULL)
+            dweight[i] += dout[i] * x[i] * scale;
+    }
+    float along = sum * scale * scale * scale / (float)count;
+    for (size_t i = 0; i < count; i++)
+        dx[i] += dout[i] * weight[i] * scale - x[i] * along;
+}
+
+float silu(float z)
+{
+    return z / (1 + expf(-z));
+}
+
+float silu_slope(float z)
+{
+    float s = 1 / (1 + expf(-z));
+    return s * (1 + z * (1 - s));
+}
+
+void find_turn(float *turn, size_t position, size_t head)
+{
+    for (size_t i = 0; i < head; i += 2) {
+        double angle = (double)position / pow(10000, (double)i / (double)head);
+        turn[i] = (float)cos(angle);
+        turn[i + 1] = (float)sin(angle);
+    }
+}
+
+void rotate(float *x, const float *turn, size_t heads, size_t head, bool backwards)
+{
+    for (size_t h = 0; h < heads; h++, x += head)
+        for (size_t i = 0; i < head; i += 2) {
+            float a = x[i], b = x[i + 1], c = turn[i], s = backwards ? -turn[i + 1] : turn[i + 1];
+            x[i] = a * c - b * s;
+            x[i + 1] = a * s + b * c;
+        }
+}
+
+void attend(float *out, float *weight, const float *query, const struct remembered *r, size_t head)
+{
+    float scale = 1 / sqrtf((float)head), top = -INFINITY, sum = 0;
+    for (size_t p = 0; p < r->positions; p++) {
+        weight[p] = dot(query, r->key + p * r->stride, head) * scale;
+        top = weight[p] > top ? weight[p] : top;
+    }
+    for (size_t p = 0; p < r->positions; p++) {
+        weight[p] = expf(weight[p] - top);
+        sum += weight[p];
+    }
+    memset(out, 0, head * sizeof *out);
+    for (size_t p = 0; p < r->positions; p++) {
+        weight[p] /= sum;
+        add_scaled(out, weight[p], r->value + p * r->stride, head);
+    }
+}
+
+void attend_back(float *dquery, float *dkey, float *dvalue, const float *dout, const float *weight,
+                 const float *query, const struct remembered *r, size_t head, float *scratch)
+{
+    float scale = 1 / sqrtf((float)head), mean = 0;
+    for (size_t p = 0; p < r->positions; p++) {
+        scratch[p] = dot(dout, r->value + p * r->stride, head);
+        mean += weight[p] * scratch[p];
+        add_scaled(dvalue + p * r->stride, weight[p], dout, head);
+    }
+    for (size_t p = 0; p < r->positions; p++) {
+        float slope = weight[p] * (scratch[p] - mean) * scale;
+        add_scaled(dquery, slope, r->key + p * r->stride, head);
+        add_scaled(dkey + p * r->stride, slope, query, head);
+    }
+}
