@@ -592,19 +592,12 @@ static double owned_rows(uint32_t workers)
 
 /* -- peers in processes of their own -- */
 
-/* Where their programs are. NULL if they are not asked for. */
-static const char *peers_folder;
 static struct contender peers[MOST_CONTENDERS];
 static uint32_t peers_count;
 
-void functions_use_peers(const char *folder)
-{
-    peers_folder = folder;
-}
-
 static void open_peers(uint32_t workers)
 {
-    peers_count = peers_folder != NULL ? function_peers_open(peers, peers_folder, workers) : 0;
+    peers_count = function_peers_open(peers, BENCH_FUNCTIONS, workers);
 }
 
 static void close_peers(void)
@@ -705,7 +698,7 @@ static bool has_peer(const struct row *row, uint32_t column, uint32_t workers)
 {
     if (row->peer[column - 1] == NULL)
         return false;
-    return !is_process(column) || (peers_folder != NULL && !(row->processes_only_together && workers == 1));
+    return !is_process(column) || (peers_count > 0 && !(row->processes_only_together && workers == 1));
 }
 
 static void print_peers(const struct row *row, uint32_t workers, const struct rounds *rounds, uint32_t mode)

@@ -81,12 +81,13 @@ uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_
  * `all` is false, only the first peer is started. */
 uint32_t waiting_peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas);
 
-/* The peers of BENCH_FUNCTIONS. Instead of `batch`, function_peer_seconds measures as many operations of a
- * row of function_work.h. It returns a negative number if the peer does not have the row, or has failed. */
-uint32_t function_peers_open(struct contender *out, const char *folder, uint32_t workers);
+/* The peers of BENCH_FUNCTIONS and BENCH_GENERATE. Instead of `batch`, function_peer_seconds measures as many
+ * operations of a row of function_work.h or language_model.h. It returns a negative number if the peer does
+ * not have the row, or has failed. Before, function_peers_in says in which folder the programs are, whose
+ * path is kept. If `all` is false, BENCH_FUNCTIONS has no peers. */
+void function_peers_in(const char *folder, bool all);
+uint32_t function_peers_open(struct contender *out, enum bench_kind kind, uint32_t workers);
 double function_peer_seconds(const struct contender *peer, int row, uint64_t operations);
-/* functions.c: measures these peers too. The path of the folder is kept. */
-void functions_use_peers(const char *folder);
 
 /* ditto_contender.c: contenders with each way to wait. Each creates its strategy in `prepare`, and
  * destroys it in `finish`. */
@@ -96,11 +97,11 @@ uint32_t waiting_dittos_open(struct contender *out);
 void bench_wait(const struct request *request, const char *folder);
 
 /* Rows without contenders: life.c, values.c, neighbours.c, dot.c, variables.c, checkpoint.c, queue.c,
- * input.c. */
+ * input.c, functions.c, generate.c. */
 typedef void bench_alone(uint32_t replicas, bool csv);
 bench_alone bench_create, bench_rest, bench_run_values, bench_reduce_values, bench_merge_call, bench_exchange,
     bench_dot, bench_trace, bench_assign, bench_apply, bench_checkpoint, bench_queue, bench_input,
-    bench_functions;
+    bench_functions, bench_generate;
 
 #define MOST_CONTENDERS 48
 

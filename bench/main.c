@@ -106,6 +106,7 @@ static bench_alone *const without_peers[BENCH_KINDS] = {
     [BENCH_QUEUE] = bench_queue,
     [BENCH_FUNCTIONS] = bench_functions,
     [BENCH_INPUT] = bench_input,
+    [BENCH_GENERATE] = bench_generate,
 #ifdef WITH_CHECKPOINTS
     [BENCH_CHECKPOINT] = bench_checkpoint,
 #endif
@@ -132,8 +133,7 @@ int main(int count, char **word)
         perf_control_show(true);
         static char folder[4096];
         own_folder(folder, sizeof folder);
-        if (q.peers)
-            functions_use_peers(folder);
+        function_peers_in(folder, q.peers);
         without_peers[q.kind](q.replicas, q.csv);
         counters_say_missing(stderr);
         return 0;

@@ -93,6 +93,10 @@ static const struct launch function_launches[] = {
     { "mpich", "MPI", MPICH, NULL, NULL, false },
 };
 
+static const struct launch generate_launches[] = {
+    { "libgomp", "OpenMP", "peer-generate", "", "", 0, NULL, NULL, false },
+};
+
 static const char *const waiting_variables[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME",
                                                  "KMP_LIBRARY", "OMPI_MCA_mpi_yield_when_idle" };
 
@@ -355,10 +359,21 @@ static uint32_t open_list(struct contender *out, const struct launch *launch, si
     return count;
 }
 
-uint32_t function_peers_open(struct contender *out, const char *folder, uint32_t workers)
+static const char *folder_of_peers;
+static bool all_peers;
+
+void function_peers_in(const char *folder, bool all)
 {
-    return open_list(out, function_launches, sizeof function_launches / sizeof function_launches[0], folder,
-                     workers);
+    folder_of_peers = folder;
+    all_peers = all;
+}
+
+uint32_t function_peers_open(struct contender *out, enum bench_kind kind, uint32_t workers)
+{
+    if (kind == BENCH_GENERATE)
+        return open_list(out, generate_launches, 1, folder_of_peers, workers);
+    size_t count = all_peers ? sizeof function_launches / sizeof function_launches[0] : 0;
+    return open_list(out, function_launches, count, folder_of_peers, workers);
 }
 
 double function_peer_seconds(const struct contender *peer, int row, uint64_t operations)

@@ -70,6 +70,7 @@ static struct command_row rows[END + 1] = {
     [BENCH_QUEUE].help = "the queue alone",
     [BENCH_FUNCTIONS].help = "functions and updates of workers that do not wait",
     [BENCH_INPUT].help = "reading files, and input while replicas compute",
+    [BENCH_GENERATE].help = "a position of a language model over the replicas",
     [MACHINE] = { "machine", NULL, "describes the machine, and measures nothing" },
     [HEADING] = { NULL, NULL, "Options" },
     [REPLICAS] = { "--replicas", "N", "the number of replicas: 1 to 1024 (default: 2)" },

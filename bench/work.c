@@ -52,6 +52,7 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_QUEUE] = { .name = "queue", .like = BENCH_QUEUE },
     [BENCH_FUNCTIONS] = { .name = "functions", .like = BENCH_FUNCTIONS },
     [BENCH_INPUT] = { .name = "input", .like = BENCH_INPUT },
+    [BENCH_GENERATE] = { .name = "generate", .like = BENCH_GENERATE },
 };
 
 static double seconds_of(clockid_t clock)

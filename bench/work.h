@@ -62,6 +62,7 @@ enum bench_kind {
     BENCH_QUEUE,
     BENCH_FUNCTIONS,
     BENCH_INPUT,
+    BENCH_GENERATE,
     BENCH_KINDS
 };
 

@@ -8,7 +8,8 @@
  *                                                     1, ...
  *     finish                                          1 0 0
  *     functions ROW OPERATIONS                        seconds 0 0, or -1 0 0 if the peer does not have
- *                                                     the row, which is a number of function_work.h
+ *                                                     the row, which is a number of function_work.h or of
+ *                                                     language_model.h
  *
  * KIND is a number of bench/work.h. DTYPE and OP are those of ditto. Before the first line the peer prints
  * `hello` and the ids of all its processes. These are stopped while another contender is measured, because

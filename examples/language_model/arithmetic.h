@@ -17,8 +17,8 @@ struct matrix {
     size_t outputs, inputs;
 };
 
-/* out[r][o] = sum over i of w[o][i] x[r][i]. out is [rows][outputs], and x is [rows][inputs]. */
-void multiply(float *out, const float *x, size_t rows, const struct matrix *w);
+/* out[r][o] = sum over i of w[o][i] x[r][i]. x is [rows][inputs], and row r of out is at out + r * stride. */
+void multiply(float *out, size_t stride, const float *x, size_t rows, const struct matrix *w);
 
 /* The two halves of the derivative of multiply, for a matrix of f32:
  * dx[r][i] += sum over o of dy[r][o] w[o][i], and dw[o][i] += sum over r of dy[r][o] x[r][i]. */

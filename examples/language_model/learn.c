@@ -215,7 +215,7 @@ ditto_status learn(struct transformer *t, struct gradients *g, const struct row 
         memset(g->array[p], 0, ditto_tensor_bytes(&g->tensor[p]));
     DITTO_TRY(transformer_forward(t, row, rows));
     normalize_again(t, FINAL_NORM, 0, last, rows);
-    multiply(g->logits, t->wide, rows, &t->matrix[CLASSIFIER]);
+    multiply(g->logits, t->words, t->wide, rows, &t->matrix[CLASSIFIER]);
     DITTO_TRY(find_loss(t, g, target, rows, scale, loss));
     memset(g->dnormal, 0, (size_t)rows * t->dim * sizeof(float));
     multiply_back(t, g, CLASSIFIER, 0, g->dnormal, g->logits, t->wide, rows);

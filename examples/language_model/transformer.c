@@ -109,7 +109,7 @@ static void remember(struct transformer *t, enum parameter p, uint32_t layer, co
 {
     size_t width = (size_t)t->kv_heads * t->head;
     struct matrix m = layer_matrix(t, p, layer);
-    multiply(t->narrow, t->wide, rows, &m);
+    multiply(t->narrow, m.outputs, t->wide, rows, &m);
     for (uint32_t r = 0; r < rows; r++) {
         float *to = remembered_of(t, p == KEY ? t->key : t->value, layer, row[r].sequence) +
                     row[r].position * width;
@@ -143,7 +143,7 @@ static ditto_status add_product(struct transformer *t, float *out, const float *
                                 uint32_t rows, struct matrix m)
 {
     size_t count = (size_t)rows * t->dim;
-    multiply(t->wide, y, rows, &m);
+    multiply(t->wide, t->dim, y, rows, &m);
     DITTO_TRY(transformer_add_up(t, t->wide, count));
     for (size_t i = 0; i < count; i++)
         out[i] = x[i] + t->wide[i];
@@ -157,7 +157,7 @@ static ditto_status attention_half(struct transformer *t, uint32_t layer, const 
     const float *x = layer_part(t, t->x, layer, t->dim);
     struct matrix m = layer_matrix(t, QUERY, layer);
     normalize_rows(t, t->wide, x, layer_norm(t, ATTENTION_NORM, layer), rows);
-    multiply(layer_part(t, t->query, layer, heads * t->head), t->wide, rows, &m);
+    multiply(layer_part(t, t->query, layer, heads * t->head), m.outputs, t->wide, rows, &m);
     remember(t, KEY, layer, row, rows);
     remember(t, VALUE, layer, row, rows);
     for (uint32_t r = 0; r < rows; r++)
@@ -173,9 +173,9 @@ static ditto_status feed_half(struct transformer *t, uint32_t layer, uint32_t ro
     const float *middle = layer_part(t, t->middle, layer, t->dim);
     struct matrix m = layer_matrix(t, GATE, layer);
     normalize_rows(t, t->wide, middle, layer_norm(t, FEED_NORM, layer), rows);
-    multiply(gate, t->wide, rows, &m);
+    multiply(gate, t->hidden, t->wide, rows, &m);
     m = layer_matrix(t, UP, layer);
-    multiply(up, t->wide, rows, &m);
+    multiply(up, t->hidden, t->wide, rows, &m);
     for (size_t i = 0; i < (size_t)rows * t->hidden; i++)
         t->narrow[i] = silu(gate[i]) * up[i];
     return add_product(t, layer_part(t, t->x, layer + 1, t->dim), middle, t->narrow, rows,
@@ -201,5 +201,5 @@ void transformer_logits(struct transformer *t, const uint32_t *which, uint32_t c
     for (uint32_t k = 0; k < count; k++)
         normalize(t->wide + (size_t)k * t->dim, x + (size_t)which[k] * t->dim, t->matrix[FINAL_NORM].data,
                   t->dim);
-    multiply(out, t->wide, count, &t->matrix[CLASSIFIER]);
+    multiply(out, t->words, t->wide, count, &t->matrix[CLASSIFIER]);
 }
