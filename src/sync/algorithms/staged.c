@@ -28,10 +28,14 @@
 #define CHUNK_BYTES ((size_t)128 << 10)
 _Static_assert(2 * CHUNK_BYTES == DTI_STAGE_BYTES, "a chunk is one half of the staging memory");
 
+/* When all is staged, each replica combines the whole, and not only its half. Elements that are widened for
+ * that take longer than the second meeting: 32 KiB of bf16 took 9.2 us staged, and 6.0 us otherwise, between
+ * two cores. */
 bool dti_stages(const struct dti_call *call)
 {
+    bool widens = call->dtype == DITTO_F16 || call->dtype == DITTO_BF16;
     return call->pattern != DTI_PATTERN_ALL_REDUCE || call->dst != call->src ||
-           call->count * call->element_bytes <= DTI_STAGED_IN_PLACE_BYTES;
+           (!widens && call->count * call->element_bytes <= DTI_STAGED_IN_PLACE_BYTES);
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
