@@ -61,6 +61,7 @@ table() {
     for replicas in 2 4 8; do row train --replicas $replicas; done
     row parallel-for --devices 2
     row parallel-for --devices 1
+    for replicas in 1 2; do row generate --replicas $replicas; done
     for name in run-values reduce-values merge-call exchange dot trace; do row $name; done
     for name in run-values merge-call exchange; do row $name --replicas 8; done
     row create --replicas 8

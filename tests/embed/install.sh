@@ -64,7 +64,7 @@ done
 cp -r "$scratch/whole$prefix/share/doc/ditto/examples" "$scratch/examples"
 make -j 2 -C "$scratch/examples" >"$scratch/make.log" 2>&1 || { cat "$scratch/make.log"; fail "make"; }
 for program in 01_hello "05_training 2" "train_digits --epochs 1" "fortran_training 2" "11_hosts-openmpi 2" \
-    "11_hosts-mpich 2"; do
+    "11_hosts-mpich 2" "language_model/train Makefile --steps 2 --tensor 2"; do
     [ -f "$scratch/examples/${program%% *}" ] || continue
     # shellcheck disable=SC2086 # a list of words
     (cd "$scratch/examples" && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
