@@ -65,7 +65,7 @@ INLINE float total(const lanes *sums)
     return sum[0];
 }
 
-/* Computes `outputs` x `rows` dot products, which are at most SUMS: of the outputs o, o + apart, and so on. */
+/* Computes `outputs` x `rows` dot products, at most SUMS: of the outputs o, o + apart, and so on. */
 INLINE void multiply_tile(float *out, size_t stride, const float *x, const struct matrix *w, bool half,
                           size_t o, size_t apart, const size_t outputs, const size_t rows)
 {
@@ -109,8 +109,8 @@ INLINE void multiply_outputs(float *out, size_t stride, const float *x, size_t r
 
 /* The outputs of a tile are as far apart as they can be. So the processor reads the matrix in several long
  * streams, each of which it fetches ahead. With neighbours, whose rows are one stream, a core of an AMD 25-17
- * read 13 GB/s instead of 26. They are an odd number of rows apart, because lines that are a large power of two
- * apart compete for the same places of the caches: 17 GB/s instead of 21. */
+ * read 13 GB/s instead of 26. They are an odd number of rows apart, because lines that are a large power of
+ * two apart compete for the same places of the caches: 17 GB/s instead of 21. */
 INLINE void multiply_as(float *out, size_t stride, const float *x, size_t rows, const struct matrix *w,
                         bool half)
 {
