@@ -137,6 +137,72 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- Slices -- */
+
+enum { SLICED_ROWS = 4, SLICED_COLUMNS = 41, SLICED_INNER = 2048 };
+
+/* Writes the initial values of a slice, which nobody has touched before. */
+static ditto_status number_columns(const ditto_tensor *slice, size_t first, void *user)
+{
+    float *element = slice->data;
+    for (size_t row = 0; row < slice->shape[0]; row++)
+        for (size_t column = 0; column < slice->shape[1]; column++)
+            for (size_t i = 0; i < slice->shape[2]; i++)
+                *element++ = (float)(first + column);
+    return DITTO_OK;
+}
+
+struct sliced {
+    ditto_variable *v;
+    int node[8]; /* of each replica's memory */
+    struct report report;
+};
+
+static ditto_status find_pages(ditto_replica *self, void *argument)
+{
+    struct sliced *t = argument;
+    int node = t->node[ditto_replica_id(self)];
+    ditto_tensor slice;
+    size_t first;
+    DITTO_TRY(ditto_local_slice(self, t->v, &slice, &first));
+    const char *data = slice.data;
+    EXPECT(&t->report, slice.shape[0] == SLICED_ROWS && slice.shape[2] == SLICED_INNER);
+    EXPECT(&t->report, ((const float *)slice.data)[0] == (float)first);
+    for (size_t at = 0; at < ditto_tensor_bytes(&slice); at += 4096)
+        EXPECT(&t->report, node_of_page(data + at) == node);
+    return DITTO_OK;
+}
+
+/* Along four ranks, and over all eight replicas. */
+static void slices_are_on_the_nodes_of_their_replicas(void **state)
+{
+    ditto_strategy *s = make_strategy(8, NULL);
+    const ditto_mesh_axis axes[] = { { "data", 2 }, { "tensor", 4 } };
+    ditto_tensor spec = { .dtype = DITTO_F32,
+                          .rank = 3,
+                          .shape = { SLICED_ROWS, SLICED_COLUMNS, SLICED_INNER } };
+    ditto_grouping *axis[2];
+    assert_ok(ditto_strategy_mesh(s, axes, 2, axis));
+    for (int all = 0; all < 2; all++) {
+        struct sliced t = { 0 };
+        for (uint32_t i = 0; i < 8; i++) {
+            ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
+            assert_ok(ditto_strategy_replica_info(s, i, 0, &info));
+            t.node[i] = (int)info.planned.pu.memory_node;
+        }
+        assert_ok(ditto_variable_create(s, &spec,
+                                        &OPTIONS(variable, .initialize = number_columns,
+                                                 .partitioner = { .kind = DITTO_PARTITION_BY_REPLICA },
+                                                 .slice_axis = 1, .slice_along = all ? NULL : axis[1]),
+                                        &t.v));
+        run_all(s, find_pages, &t, &t.report);
+        assert_ok(ditto_variable_destroy(t.v));
+    }
+    assert_ok(ditto_grouping_destroy(axis[0]));
+    assert_ok(ditto_grouping_destroy(axis[1]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* -- Copies that are split by an update -- */
 
 static ditto_status split_by_update(ditto_replica *self, void *variable)
@@ -301,6 +367,7 @@ int main(int count, char **word)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
+        cmocka_unit_test(slices_are_on_the_nodes_of_their_replicas),
         cmocka_unit_test(central_storage_is_on_its_node),
         cmocka_unit_test(shards_and_slots_are_on_their_nodes_and_all_algorithms_give_the_same_bits),
         cmocka_unit_test(shared_copies_are_updated_with_the_arguments_of_replica_0),
