@@ -225,7 +225,8 @@ static ditto_status compute_gradients(ditto_replica *self, void *argument)
     if (m.tensor.rank != 0)
         loss = 0;
     DITTO_TRY(ditto_all_reduce(self, &loss, &loss, 1, DITTO_F64, DITTO_SUM, NULL));
-    t->loss = ditto_replica_id(self) == 0 ? loss : t->loss;
+    if (ditto_replica_id(self) == 0)
+        t->loss = loss;
     /* With the rule ASSIGN the variables become the gradients. */
     DITTO_TRY(ditto_apply(self, t->optimizer, g.tensor, NULL));
     DITTO_TRY(gradients_end(&g, &m));
