@@ -142,11 +142,11 @@ static void print_rows(const struct case_of_model *c, uint32_t replicas, bool cs
                bound = rounds_figures(&c->rounds, SWEEP, mode).median,
                peer = rounds_figures(&c->rounds, PEER, mode).median;
         if (csv) {
-            alone_csv(&(struct alone_row){ .bench = c->g->batch == 1 ? "generate" : "generate-batch",
+            char name[64];
+            snprintf(name, sizeof name, "generate %s x%u", c->g->name, c->g->batch);
+            alone_csv(&(struct alone_row){ .bench = name,
                                            .algorithm = "ditto",
                                            .replicas = replicas,
-                                           .dtype = c->g->half ? "bf16" : "f32",
-                                           .bytes = generation_bytes(c->g),
                                            .reps = GENERATED_POSITIONS,
                                            .rounds = &c->rounds,
                                            .column = DITTO,

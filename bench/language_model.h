@@ -23,15 +23,4 @@ static const struct generation generations[GENERATIONS] = {
     { "1.1B", { 2048, 5632, 22, 32, 4, 32000, GENERATED_POSITIONS, true }, true, 8 },
 };
 
-/* Returns the bytes of weights that a position reads. */
-static inline size_t generation_bytes(const struct generation *g)
-{
-    size_t bytes = 0;
-    for (int p = 0; p < PARAMETERS; p++)
-        if (p != EMBEDDING)
-            bytes += parameter_count(&g->shape, (enum parameter)p) *
-                     (g->half && parameter_shape(&g->shape, (enum parameter)p).is_matrix ? 2 : 4);
-    return bytes;
-}
-
 #endif
