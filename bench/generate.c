@@ -163,7 +163,6 @@ static void print_rows(const struct case_of_model *c, uint32_t replicas, bool cs
         if (peer > 0)
             printf(" libgomp %.3f ms: %.3f;", peer * 1e-6, ns / peer);
         alone_end_row(&c->rounds, DITTO, mode, &c->counts);
-        fflush(stdout);
     }
 }
 
@@ -185,6 +184,7 @@ void bench_generate(uint32_t replicas, bool csv)
                                    &(struct weight_source){ .seed = 1, .deviation = 0.02f, .half = g->half });
         measure_case(&c, i, count > 0 ? &peers[0] : NULL);
         print_rows(&c, replicas, csv);
+        fflush(stdout); /* the next model takes long */
         alone_forget(&c.counts);
         rounds_end(&c.rounds);
         weights_destroy(&c.weights);
