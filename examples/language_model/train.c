@@ -177,6 +177,13 @@ static void add_text(struct training *t, const char *path)
     fclose(file);
 }
 
+/* Makes the folder for the files, so that a wrong path does not cost the training. */
+static void make_folder(const char *path)
+{
+    if ((mkdir(path, 0777) != 0 && errno != EEXIST) || access(path, W_OK | X_OK) != 0)
+        refuse_file(path, "%s", strerror(errno));
+}
+
 static void export(const struct training *t)
 {
     char path[4096];
@@ -188,8 +195,7 @@ static void export(const struct training *t)
         check(ditto_variable_read(t->weights.array[p], array[p], bytes));
     }
     snprintf(path, sizeof path, "%s/model.bin", t->options.export);
-    if ((mkdir(t->options.export, 0777) != 0 && errno != EEXIST) ||
-        !model_write(path, &t->options.shape, (const float *const *)array))
+    if (!model_write(path, &t->options.shape, (const float *const *)array))
         refuse_file(path, "%s", strerror(errno));
     snprintf(path, sizeof path, "%s/tokenizer.bin", t->options.export);
     if (!tokenizer_write_bytes(path))
@@ -357,6 +363,8 @@ int main(int count, char **word)
     join_hosts(&count, &word);
     t.options = parse(count, word, &t);
     const struct options *o = &t.options;
+    if (o->export != NULL)
+        make_folder(o->export);
     t.strategy = strategy_of(o->data * o->tensor);
     t.weights = weights_create(t.strategy, &o->shape, o->data, o->tensor,
                                &(struct weight_source){ .seed = o->seed, .deviation = 0.05f });
