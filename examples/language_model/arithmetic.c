@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* The functions in which time is spent are compiled for several processors, and the program takes the version
- * of its own one. All versions compute the same bits. Clang and sanitizers do not know enough of this. */
+ * of this one. All versions compute the same bits, if the file is compiled with -ffp-contract=off: otherwise
+ * those with fused instructions round less often. Clang and sanitizers do not know enough of this. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define ON_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
