@@ -31,7 +31,7 @@ struct case_of_model {
 };
 
 /* Reads an array in several streams, of which the processor fetches each ahead. With one stream, reading took
- * twice as long as the dot products, which have four. */
+ * twice as long as the dot products do. */
 static void read_all(const char *data, size_t bytes)
 {
     enum { STREAMS = 8, WORDS = 8 /* of a cache line */ };
@@ -58,28 +58,21 @@ static ditto_status sweep(ditto_replica *self, const struct weights *w)
     return DITTO_OK;
 }
 
-struct best {
-    float value;
-    uint32_t token;
-};
-
-static struct best find_best(const struct transformer *t, const float *logit)
+static struct candidate find_best(const struct transformer *t, const float *logit)
 {
-    struct best best = { -INFINITY, 0 };
+    struct candidate best = { -INFINITY, 0 };
     for (uint32_t w = 0; w < t->words; w++)
         if (logit[w] > best.value)
-            best = (struct best){ logit[w], t->first_word + w };
+            best = (struct candidate){ logit[w], (int32_t)(t->first_word + w) };
     return best;
 }
 
 /* Computes a position of each text, and the likeliest token after each. */
 static ditto_status generate(struct transformer *t, uint32_t position, uint32_t batch, float *logits)
 {
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    struct best best[DITTO_MAX_REPLICAS * MOST_BATCH], *own = best + (size_t)t->tensor.rank * batch;
+    struct candidate all[DITTO_MAX_REPLICAS * MOST_BATCH], best[MOST_BATCH];
     struct row row[MOST_BATCH] = { 0 };
     uint32_t which[MOST_BATCH];
-    options.group = &t->tensor;
     for (uint32_t b = 0; b < batch; b++) {
         row[b] = (struct row){ b, position, (int32_t)(position * 7 + b) };
         which[b] = b;
@@ -87,8 +80,8 @@ static ditto_status generate(struct transformer *t, uint32_t position, uint32_t 
     DITTO_TRY(transformer_forward(t, row, batch));
     transformer_logits(t, which, batch, logits);
     for (uint32_t b = 0; b < batch; b++)
-        own[b] = find_best(t, logits + (size_t)b * t->words);
-    return ditto_all_gather(t->self, own, best, batch, NULL, DITTO_U64, &options);
+        all[(size_t)t->tensor.rank * batch + b] = find_best(t, logits + (size_t)b * t->words);
+    return transformer_best(t, all, batch, best);
 }
 
 static ditto_status run_batch(ditto_replica *self, void *argument)

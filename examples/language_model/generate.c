@@ -6,7 +6,6 @@
  * they continue other texts. docs/inference.md says how to choose the mesh. Read the program from main
  * upwards. */
 #include "command_line.h"
-#include "launch.h"
 #include "lesson.h"
 #include "tokenizer.h"
 #include "transformer.h"
@@ -50,12 +49,6 @@ struct sequence {
     bool ended;
 };
 
-/* The best next token of a rank. */
-struct choice {
-    float value;
-    int32_t token;
-};
-
 /* -- replica context -- */
 
 /* Writes what a token stands for to the terminal, as soon as it is known. */
@@ -69,14 +62,14 @@ static void show(const struct serving *s, int32_t before, int32_t token)
     fflush(stdout);
 }
 
-/* Chooses one of the rank's words. With a temperature, the token with the largest sum of its logit, divided
+/* Chooses one of the rank's tokens. With a temperature, the token with the largest sum of its logit, divided
  * by the temperature, and a random number is a sample of the softmax, if the random numbers have Gumbel's
  * distribution (Maddison, Tarlow, Minka, NIPS 2014). So no rank needs the logits of another one. The random
  * numbers belong to the text, the position and the word. */
-static struct choice choose(const struct serving *s, const struct transformer *t, const struct sequence *q,
-                            const float *logit)
+static struct candidate choose(const struct serving *s, const struct transformer *t, const struct sequence *q,
+                               const float *logit)
 {
-    struct choice best = { -INFINITY, (int32_t)t->first_word };
+    struct candidate best = { -INFINITY, (int32_t)t->first_word };
     ditto_random random = ditto_random_make(s->options.seed, q->number);
     random.word = 2 * ((uint64_t)q->done * s->weights.shape.vocabulary + t->first_word);
     for (uint32_t w = 0; w < t->words; w++) {
@@ -87,36 +80,32 @@ static struct choice choose(const struct serving *s, const struct transformer *t
             value = (float)(value / s->options.temperature - log(-log(uniform + 0x1p-54)));
         }
         if (value > best.value)
-            best = (struct choice){ value, (int32_t)(t->first_word + w) };
+            best = (struct candidate){ value, (int32_t)(t->first_word + w) };
     }
     return best;
 }
 
-/* Appends the next token of some sequences, whose last row is which[k]. Each rank knows its own words, so the
- * ranks tell each other their best ones. Of equal ones the lowest token is taken. */
+/* Appends the next token of some sequences, whose last row is which[k]. */
 static ditto_status append(const struct serving *s, struct transformer *t, struct sequence *const *sequence,
-                           const uint32_t *which, uint32_t count, float *logits, struct choice *choices)
+                           const uint32_t *which, uint32_t count, float *logits, struct candidate *candidates)
 {
-    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.group = &t->tensor;
-    struct choice *own = choices + (size_t)t->tensor.rank * count;
+    struct candidate best[MOST_ROWS];
     transformer_logits(t, which, count, logits);
     for (uint32_t k = 0; k < count; k++)
-        own[k] = choose(s, t, sequence[k], logits + (size_t)k * t->words);
-    double begin = seconds();
-    DITTO_TRY(ditto_all_gather(t->self, own, choices, count, NULL, DITTO_U64, &options));
-    t->waited += seconds() - begin;
+        candidates[(size_t)t->tensor.rank * count + k] = choose(s, t, sequence[k],
+                                                                logits + (size_t)k * t->words);
+    DITTO_TRY(transformer_best(t, candidates, count, best));
     for (uint32_t k = 0; k < count; k++) {
         struct sequence *q = sequence[k];
-        struct choice best = choices[k];
-        for (uint32_t rank = 1; rank < t->tensor.size; rank++)
-            if (choices[rank * count + k].value > best.value)
-                best = choices[rank * count + k];
-        q->token[q->length] = best.token;
+        int32_t token = best[k].token;
+        if (!(best[k].value > -INFINITY))
+            return ditto_fail(t->self, 1,
+                              "no logit of position %u is a number: the weights are too large for the model",
+                              q->done - 1);
+        q->token[q->length++] = token;
         if (t->tensor.rank == 0 && s->texts == 1)
-            show(s, q->token[q->length - 1], best.token);
-        q->length++;
-        q->ended = best.token == TOKEN_BEGIN || best.token == TOKEN_END;
+            show(s, q->token[q->length - 2], token);
+        q->ended = token == TOKEN_BEGIN || token == TOKEN_END;
     }
     return DITTO_OK;
 }
@@ -133,7 +122,7 @@ static uint32_t choose_rows(const struct transformer *t, struct sequence *sequen
         struct sequence *q = &sequence[k];
         if (q->ended || q->done == t->positions)
             continue;
-        for (; q->done < q->length && q->done < t->positions && rows < MOST_ROWS; q->done++)
+        for (; q->done < q->length && rows < MOST_ROWS; q->done++)
             row[rows++] = (struct row){ k, q->done, q->token[q->done] };
         if (q->done == q->length) {
             ready[*count] = q;
@@ -145,7 +134,7 @@ static uint32_t choose_rows(const struct transformer *t, struct sequence *sequen
 
 /* Reads the sequences, and appends tokens until all have ended. */
 static ditto_status continue_all(const struct serving *s, struct transformer *t, struct sequence *sequence,
-                                 float *logits, struct choice *choices)
+                                 float *logits, struct candidate *candidates)
 {
     struct row row[MOST_ROWS];
     struct sequence *ready[MOST_ROWS];
@@ -153,7 +142,7 @@ static ditto_status continue_all(const struct serving *s, struct transformer *t,
     for (uint32_t turn = 0; (rows = choose_rows(t, sequence, turn, row, ready, which, &count)) > 0; turn++) {
         DITTO_TRY(transformer_forward(t, row, rows));
         if (count > 0)
-            DITTO_TRY(append(s, t, ready, which, count, logits, choices));
+            DITTO_TRY(append(s, t, ready, which, count, logits, candidates));
     }
     return DITTO_OK;
 }
@@ -163,8 +152,8 @@ static ditto_status continue_all(const struct serving *s, struct transformer *t,
 static ditto_status continue_own(struct serving *s, struct transformer *t, char *memory)
 {
     struct sequence *sequence = (void *)memory;
-    struct choice *choices = (void *)(sequence + t->sequences);
-    float *logits = (void *)(choices + (size_t)t->tensor.size * MOST_ROWS);
+    struct candidate *candidates = (void *)(sequence + t->sequences);
+    float *logits = (void *)(candidates + (size_t)t->tensor.size * MOST_ROWS);
     int32_t *token = (void *)(logits + (size_t)t->words * MOST_ROWS);
     for (uint32_t k = 0; k < t->sequences; k++, token += t->positions + 1) {
         uint32_t number = t->data.rank + k * t->data.size;
@@ -172,7 +161,7 @@ static ditto_status continue_own(struct serving *s, struct transformer *t, char 
         sequence[k] = (struct sequence){ token, number, text->length, 0, false };
         memcpy(token, text->token, text->length * sizeof *token);
     }
-    DITTO_TRY(continue_all(s, t, sequence, logits, choices));
+    DITTO_TRY(continue_all(s, t, sequence, logits, candidates));
     for (uint32_t k = 0; k < t->sequences && t->tensor.rank == 0; k++) {
         struct text *text = &s->text[sequence[k].number];
         text->length = sequence[k].length;
@@ -193,7 +182,7 @@ static ditto_status serve(ditto_replica *self, void *argument)
     uint32_t own = (s->texts + data.size - 1 - data.rank) / data.size, rows = own > 0 ? MOST_ROWS : 0;
     DITTO_TRY(transformer_begin(&t, self, &s->weights, own, s->options.positions, rows, false));
     size_t bytes = own * sizeof(struct sequence) +
-                   MOST_ROWS * (t.tensor.size * sizeof(struct choice) + t.words * sizeof(float)) +
+                   MOST_ROWS * (t.tensor.size * sizeof(struct candidate) + t.words * sizeof(float)) +
                    own * (s->options.positions + (size_t)1) * sizeof(int32_t);
     DITTO_TRY(ditto_alloc(self, bytes, 128, &memory));
     DITTO_TRY(continue_own(s, &t, memory));
@@ -203,19 +192,20 @@ static ditto_status serve(ditto_replica *self, void *argument)
 
 /* -- cross-replica context -- */
 
-/* Encodes a text. What does not fit the positions is cut off. */
+/* Encodes a text. Ends the program with a message if it has more tokens than positions. */
 static struct text read_text(const struct serving *s, const char *given)
 {
-    size_t length = strlen(given), room = length + 2;
-    uint32_t most = s->options.positions + 1;
-    struct text text = { malloc((room > most ? room : most) * sizeof *text.token), 0 };
+    size_t length = strlen(given), room = length + 2, most = s->options.positions;
+    struct text text = { malloc((room > most ? room : most + 1) * sizeof *text.token), 0 };
     if (text.token == NULL)
         refuse_file("generate", "no memory for a text of %zu bytes", length);
+    if (length > most * s->tokenizer.longest && length > most) /* encoding it would take long */
+        refuse_file("generate", "a text has %zu bytes, more than %zu positions can have", length, most);
     size_t tokens = tokenizer_encode(&s->tokenizer, given, length, text.token);
-    if (tokens > s->weights.shape.positions)
-        refuse_file("generate", "a text has %zu tokens, but the model has %u positions", tokens,
-                    s->weights.shape.positions);
-    text.length = tokens < most ? (uint32_t)tokens : most;
+    if (tokens > most)
+        refuse_file("generate", "a text has %zu tokens, but there are %zu positions (%u in the model)",
+                    tokens, most, s->weights.shape.positions);
+    text.length = (uint32_t)tokens;
     return text;
 }
 
@@ -249,14 +239,14 @@ static void run(ditto_strategy *strategy, struct serving *s)
     for (uint32_t i = 0; i < s->texts; i++) {
         if (s->texts > 1)
             print_text(s, &s->text[i]);
-        printf("\n");
+        printf("\n%s", i + 1 < s->texts ? "\n" : ""); /* an empty line stands between texts */
         all += s->text[i].length;
         free(s->text[i].token);
     }
     fprintf(stderr,
-            "%" PRIu64 " tokens given, %" PRIu64
-            " chosen, %.1f tokens/s, %.1f %% of the time in collectives\n",
-            given, all - given, (double)(all - s->texts) / took, 100 * s->waited / took);
+            "%" PRIu64 " tokens given and %" PRIu64
+            " chosen, %.1f of both a second, %.1f %% of the time in collectives\n",
+            given, all - given, (double)all / took, 100 * s->waited / took);
 }
 
 /* What the command line gives. */
@@ -272,9 +262,11 @@ static struct command parse(int count, char **word, struct serving *s)
         [DATA] = { "--data", "D", "the replicas that continue other texts: 1 to 1024 (default: 1)" },
         [TENSOR] = { "--tensor", "T", "the replicas that share a model: 1 to 1024 (default: 1)" },
         [STEPS] = { "--steps", "N",
-                    "the positions of each text, at most (default: as many as the model has)" },
-        [TEMPERATURE] = { "--temperature", "P", "in hundredths: 0 takes the likeliest token (default: 0)" },
-        [SEED] = { "--seed", "S", "begins other random numbers (default: 1)" },
+                    "how many positions of a text are computed, at most: 1 to 2147483647 (default: all of "
+                    "the model)" },
+        [TEMPERATURE] = { "--temperature", "P",
+                          "in hundredths, 0 to 100000: 0 takes the likeliest token (default: 0)" },
+        [SEED] = { "--seed", "S", "begins other random numbers: 0 to 18446744073709551615 (default: 1)" },
         [BF16] = { "--bf16", NULL, "round the matrices to bf16, which halves the memory that is read" },
         [DESCRIBE] = { "--describe", NULL, "say where replicas and weights are" },
         [TRACE] = { "--trace", "FILE", "write events to the file, for ui.perfetto.dev" },
@@ -326,13 +318,13 @@ static struct command parse(int count, char **word, struct serving *s)
 int main(int count, char **word)
 {
     static struct serving s;
-    join_hosts(&count, &word);
     struct command c = parse(count, word, &s);
     struct model_file model = model_open(c.model);
     if (s.options.positions > model.shape.positions)
         s.options.positions = model.shape.positions;
     s.tokenizer = tokenizer_open(c.tokenizer, model.shape.vocabulary);
     s.weights.shape = model.shape;
+    weights_check_division(&model.shape, s.options.tensor);
     s.text = calloc(s.texts, sizeof *s.text);
     for (uint32_t i = 0; i < s.texts; i++)
         s.text[i] = read_text(&s, c.prompt[i]);
@@ -353,5 +345,7 @@ int main(int count, char **word)
     tokenizer_close(&s.tokenizer);
     free(s.text);
     free(c.prompt);
-    return leave_hosts(0);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        refuse_file("generate", "the text cannot be written");
+    return 0;
 }

@@ -117,14 +117,6 @@ static void normalize_rows_back(const struct transformer *t, struct gradients *g
         normalize_back(g->dx + at, dweight, g->dnormal + at, x + at, layer_norm(t, p, layer), t->dim);
 }
 
-/* Computes what entered the matrices of a half of a layer. It was not kept. */
-static void normalize_again(struct transformer *t, enum parameter p, uint32_t layer, const float *x,
-                            uint32_t rows)
-{
-    for (size_t at = 0; at < (size_t)rows * t->dim; at += t->dim)
-        normalize(t->wide + at, x + at, layer_norm(t, p, layer), t->dim);
-}
-
 /* The derivative of a matrix, whose inputs were x: adds to dx and to the gradient of the matrix. */
 static void multiply_back(struct transformer *t, struct gradients *g, enum parameter p, uint32_t layer,
                           float *dx, const float *dy, const float *x, uint32_t rows)
@@ -149,7 +141,7 @@ static ditto_status feed_half_back(struct transformer *t, struct gradients *g, u
         g->dup[i] = d * silu(gate[i]);
         g->dgate[i] = d * up[i] * silu_slope(gate[i]);
     }
-    normalize_again(t, FEED_NORM, layer, middle, rows);
+    transformer_normalize(t, t->wide, middle, layer_norm(t, FEED_NORM, layer), rows); /* it was not kept */
     memset(g->dnormal, 0, width * sizeof(float));
     multiply_back(t, g, GATE, layer, g->dnormal, g->dgate, t->wide, rows);
     multiply_back(t, g, UP, layer, g->dnormal, g->dup, t->wide, rows);
@@ -196,7 +188,7 @@ static ditto_status attention_half_back(struct transformer *t, struct gradients 
         rotate(g->dquery + r * heads * t->head, t->turn + r * t->head, heads, t->head, true);
         rotate(g->dkey + r * kv, t->turn + r * t->head, t->kv_heads, t->head, true);
     }
-    normalize_again(t, ATTENTION_NORM, layer, x, rows);
+    transformer_normalize(t, t->wide, x, layer_norm(t, ATTENTION_NORM, layer), rows);
     memset(g->dnormal, 0, width * sizeof(float));
     multiply_back(t, g, QUERY, layer, g->dnormal, g->dquery, t->wide, rows);
     multiply_back(t, g, KEY, layer, g->dnormal, g->dkey, t->wide, rows);
@@ -214,7 +206,7 @@ ditto_status learn(struct transformer *t, struct gradients *g, const struct row 
     for (int p = 0; p < PARAMETERS; p++)
         memset(g->array[p], 0, ditto_tensor_bytes(&g->tensor[p]));
     DITTO_TRY(transformer_forward(t, row, rows));
-    normalize_again(t, FINAL_NORM, 0, last, rows);
+    transformer_normalize(t, t->wide, last, layer_norm(t, FINAL_NORM, 0), rows);
     multiply(g->logits, t->words, t->wide, rows, &t->matrix[CLASSIFIER]);
     DITTO_TRY(find_loss(t, g, target, rows, scale, loss));
     memset(g->dnormal, 0, (size_t)rows * t->dim * sizeof(float));

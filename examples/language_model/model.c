@@ -1,5 +1,6 @@
 /* examples/language_model/model.c - the shape of a model, and the files that hold one. */
 #include "model.h"
+#include "tokenizer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEADER_NUMBERS = 7, LEAST_VOCABULARY = 259 /* three special tokens and 256 bytes */ };
+enum { HEADER_NUMBERS = 7 };
 
 struct parameter_shape parameter_shape(const struct model_shape *s, enum parameter p)
 {
@@ -74,7 +75,7 @@ const char *model_shape_fault(const struct model_shape *s)
         return "dim is no multiple of twice the number of heads";
     if (s->heads % s->kv_heads != 0)
         return "the number of heads is no multiple of that of the key/value heads";
-    if (s->vocabulary < LEAST_VOCABULARY)
+    if (s->vocabulary < BYTE_VOCABULARY)
         return "the vocabulary has less than 259 tokens: three special ones and the bytes";
     return NULL;
 }
@@ -110,6 +111,22 @@ void refuse_file(const char *path, const char *format, ...)
     exit(2);
 }
 
+char *read_whole_file(const char *path, size_t *bytes)
+{
+    struct stat about;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL || fstat(fileno(file), &about) != 0)
+        refuse_file(path, "%s", strerror(errno));
+    if (!S_ISREG(about.st_mode))
+        refuse_file(path, "it is no file");
+    *bytes = (size_t)about.st_size;
+    char *all = malloc(*bytes + 1);
+    if (all == NULL || fread(all, 1, *bytes, file) != *bytes)
+        refuse_file(path, "its %zu bytes cannot be read", *bytes);
+    fclose(file);
+    return all;
+}
+
 static struct model_shape shape_of(const char *path, const int32_t *number)
 {
     struct model_shape s = { .own_classifier = number[5] < 0 };
@@ -140,7 +157,9 @@ struct model_file model_open(const char *path)
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0 || fstat(file, &about) != 0)
         refuse_file(path, "%s", strerror(errno));
-    size_t bytes = S_ISREG(about.st_mode) ? (size_t)about.st_size : 0;
+    if (!S_ISREG(about.st_mode))
+        refuse_file(path, "it is no file");
+    size_t bytes = (size_t)about.st_size;
     if (bytes < HEADER_NUMBERS * sizeof(int32_t))
         refuse_file(path, "no model: it has %zu bytes, and the header alone has %zu", bytes,
                     HEADER_NUMBERS * sizeof(int32_t));

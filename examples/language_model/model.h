@@ -69,7 +69,11 @@ struct model_file model_open(const char *path);
  * false if the file cannot be written, and errno says why. */
 bool model_write(const char *path, const struct model_shape *shape, const float *const *array);
 
-/* Ends the program with status 2 and a message about a file. */
+/* Returns the bytes of a file, which the caller frees. Ends the program with a message if it cannot be
+ * read. */
+char *read_whole_file(const char *path, size_t *bytes);
+
+/* Ends the program with status 2 and a message about a file, or about what `path` names otherwise. */
 void refuse_file(const char *path, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 #endif

@@ -2,31 +2,14 @@
 #include "tokenizer.h"
 #include "model.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { NO_TOKEN = -1, HEAD_BYTES = 8 /* the score and the length of a token */ };
 
 /* -- files -- */
-
-/* Returns the bytes of a file. Ends the program with a message if it cannot be read. */
-static char *read_file(const char *path, size_t *bytes)
-{
-    struct stat about;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || fstat(fileno(file), &about) != 0)
-        refuse_file(path, "%s", strerror(errno));
-    *bytes = S_ISREG(about.st_mode) ? (size_t)about.st_size : 0;
-    char *all = malloc(*bytes + 1);
-    if (all == NULL || fread(all, 1, *bytes, file) != *bytes)
-        refuse_file(path, "its %zu bytes cannot be read", *bytes);
-    fclose(file);
-    return all;
-}
 
 static int compare_strings(const struct token *a, const struct token *b)
 {
@@ -65,6 +48,7 @@ static void read_tokens(const char *path, struct tokenizer *t, size_t bytes)
             refuse_file(path, "the score of token %u is no number", i);
         token->string = t->bytes + at;
         token->length = (uint32_t)length;
+        t->longest = token->length > t->longest ? token->length : t->longest;
         at += token->length;
     }
     if (at != bytes)
@@ -75,7 +59,7 @@ static void read_tokens(const char *path, struct tokenizer *t, size_t bytes)
 struct tokenizer tokenizer_open(const char *path, uint32_t vocabulary)
 {
     size_t bytes;
-    struct tokenizer t = { .vocabulary = vocabulary, .bytes = read_file(path, &bytes) };
+    struct tokenizer t = { .vocabulary = vocabulary, .bytes = read_whole_file(path, &bytes) };
     if (vocabulary > bytes / HEAD_BYTES)
         refuse_file(path, "it has %zu bytes, too few for %u tokens: it is damaged, or of another model",
                     bytes, vocabulary);
@@ -134,19 +118,15 @@ static int32_t find(const struct tokenizer *t, const char *string, size_t length
     return found ? (int32_t)t->sorted[first] : NO_TOKEN;
 }
 
-/* Returns the token of two tokens, or NO_TOKEN. */
-static int32_t join(const struct tokenizer *t, int32_t left, int32_t right)
+/* Returns the token of two tokens, or NO_TOKEN. `both` has room for the longest token. */
+static int32_t join(const struct tokenizer *t, int32_t left, int32_t right, char *both)
 {
     const struct token *a = &t->token[left], *b = &t->token[right];
-    char local[256], *both = a->length + b->length <= sizeof local ? local : malloc(a->length + b->length);
-    if (both == NULL)
+    if ((size_t)a->length + b->length > t->longest)
         return NO_TOKEN;
     memcpy(both, a->string, a->length);
     memcpy(both + a->length, b->string, b->length);
-    int32_t joined = find(t, both, a->length + b->length);
-    if (both != local)
-        free(both);
-    return joined;
+    return find(t, both, a->length + b->length);
 }
 
 /* Returns the length of the UTF-8 character at the beginning of a text. A byte that begins none is taken
@@ -187,10 +167,11 @@ static size_t add_character(const struct tokenizer *t, const char *text, size_t 
 static size_t merge(const struct tokenizer *t, int32_t *token, size_t count)
 {
     int32_t *joined = malloc((count + 1) * sizeof *joined); /* of tokens i and i + 1 */
-    if (joined == NULL)
-        return count;
+    char *both = malloc(t->longest + 1);
+    if (joined == NULL || both == NULL)
+        refuse_file("tokenizer", "no memory for a text of %zu tokens", count);
     for (size_t i = 0; i + 1 < count; i++)
-        joined[i] = join(t, token[i], token[i + 1]);
+        joined[i] = join(t, token[i], token[i + 1], both);
     for (;;) {
         size_t best = count;
         for (size_t i = 0; i + 1 < count; i++)
@@ -204,10 +185,11 @@ static size_t merge(const struct tokenizer *t, int32_t *token, size_t count)
         memmove(&joined[best], &joined[best + 1], (count - best - 2) * sizeof *joined);
         count--;
         if (best > 0)
-            joined[best - 1] = join(t, token[best - 1], token[best]);
+            joined[best - 1] = join(t, token[best - 1], token[best], both);
         if (best + 1 < count)
-            joined[best] = join(t, token[best], token[best + 1]);
+            joined[best] = join(t, token[best], token[best + 1], both);
     }
+    free(both);
     free(joined);
     return count;
 }

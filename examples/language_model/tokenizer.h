@@ -21,6 +21,7 @@ struct token {
 struct tokenizer {
     uint32_t vocabulary;
     struct token *token;
+    uint32_t longest; /* the length of the longest token */
     uint32_t *sorted; /* [vocabulary] ids by string, and equal strings by id */
     char *bytes;      /* the file */
 };
@@ -33,7 +34,8 @@ void tokenizer_close(struct tokenizer *t);
 /* Writes a file of the special tokens and the bytes. Returns false if it cannot, and errno says why. */
 bool tokenizer_write_bytes(const char *path);
 
-/* Encodes a text. `out` has room for length + 2 tokens. Returns how many they are, TOKEN_BEGIN included. */
+/* Encodes a text. `out` has room for length + 2 tokens. Returns how many they are, TOKEN_BEGIN included. The
+ * time grows with the square of the length. */
 size_t tokenizer_encode(const struct tokenizer *t, const char *text, size_t length, int32_t *out);
 
 /* Returns what a token stands for after another one. `byte` keeps the byte of a token that is one. */

@@ -6,7 +6,6 @@
  * The replicas form a mesh: along "data" they learn from other parts of a text, and along "tensor" each has a
  * slice of every matrix (weights.h). One step is in step(). Read the program from main upwards. */
 #include "command_line.h"
-#include "launch.h"
 #include "learn.h"
 #include "lesson.h"
 #include "tokenizer.h"
@@ -24,9 +23,9 @@
 
 struct options {
     struct model_shape shape;
-    uint32_t data, tensor, batch; /* batch: the sequences of a step, over all replicas */
+    uint64_t data, tensor, batch; /* batch: the sequences of a step, over all replicas */
     uint64_t steps, warm_up, report_every, seed;
-    double rate;
+    uint64_t rate; /* in millionths */
     const char *checkpoint, *export, *trace;
     bool resume;
 };
@@ -64,10 +63,11 @@ static void choose_text(const struct training *t, uint64_t step, uint32_t sequen
 /* Rises to the full rate, and falls to a tenth of it along half a cosine (Loshchilov, Hutter, ICLR 2017). */
 static double rate_of(const struct options *o, uint64_t step)
 {
+    double rate = (double)o->rate * 1e-6;
     if (step < o->warm_up)
-        return o->rate * (double)(step + 1) / (double)o->warm_up;
+        return rate * (double)(step + 1) / (double)o->warm_up;
     double part = (double)(step - o->warm_up) / (double)(o->steps > o->warm_up ? o->steps - o->warm_up : 1);
-    return o->rate * (0.55 + 0.45 * cos(3.14159265358979 * (part < 1 ? part : 1)));
+    return rate * (0.55 + 0.45 * cos(3.14159265358979 * (part < 1 ? part : 1)));
 }
 
 static ditto_status step(struct training *t, struct transformer *m, struct gradients *g, uint64_t number,
@@ -107,7 +107,8 @@ static ditto_status train(ditto_replica *self, void *argument)
     struct transformer m;
     struct gradients g;
     void *rows;
-    uint32_t sequences = t->options.batch / t->options.data, positions = t->options.shape.positions;
+    uint32_t sequences = (uint32_t)(t->options.batch / t->options.data),
+             positions = t->options.shape.positions;
     DITTO_TRY(transformer_begin(&m, self, &t->weights, sequences, positions, sequences * positions, true));
     DITTO_TRY(gradients_begin(&g, &m));
     DITTO_TRY(ditto_alloc(self, m.most_rows * (sizeof(struct row) + sizeof(int32_t)), 128, &rows));
@@ -127,7 +128,6 @@ static void create_optimizer(struct training *t)
         decay[p] = parameter_shape(&t->options.shape, (enum parameter)p).is_matrix ? 0.1 : 0;
     options.name = "adamw";
     options.rule = DITTO_RULE_ADAM;
-    options.learning_rate = t->options.rate;
     options.beta2 = 0.95;
     options.clip_norm = 1;
     options.weight_decays = decay;
@@ -165,22 +165,25 @@ static uint64_t steps_done(const struct training *t)
 /* Adds a file to the text. */
 static void add_text(struct training *t, const char *path)
 {
-    struct stat about;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || fstat(fileno(file), &about) != 0)
-        refuse_file(path, "%s", strerror(errno));
-    size_t bytes = S_ISREG(about.st_mode) ? (size_t)about.st_size : 0;
+    size_t bytes;
+    char *file = read_whole_file(path, &bytes);
     t->text = realloc(t->text, t->text_bytes + bytes + 1);
-    if (t->text == NULL || fread(t->text + t->text_bytes, 1, bytes, file) != bytes)
-        refuse_file(path, "its %zu bytes cannot be read", bytes);
+    if (t->text == NULL)
+        refuse_file(path, "no memory for %zu bytes more", bytes);
+    memcpy(t->text + t->text_bytes, file, bytes);
     t->text_bytes += bytes;
-    fclose(file);
+    free(file);
 }
 
 /* Makes the folder for the files, so that a wrong path does not cost the training. */
 static void make_folder(const char *path)
 {
-    if ((mkdir(path, 0777) != 0 && errno != EEXIST) || access(path, W_OK | X_OK) != 0)
+    struct stat about;
+    if ((mkdir(path, 0777) != 0 && errno != EEXIST) || stat(path, &about) != 0)
+        refuse_file(path, "%s", strerror(errno));
+    if (!S_ISDIR(about.st_mode))
+        refuse_file(path, "it is no folder");
+    if (access(path, W_OK | X_OK) != 0)
         refuse_file(path, "%s", strerror(errno));
 }
 
@@ -221,7 +224,8 @@ static void save(const struct training *t, ditto_checkpointer *checkpointer)
     check(ditto_checkpointer_save(checkpointer, &options));
 }
 
-/* Restores the checkpoint with the highest step, if there is one. It may come from another mesh. */
+/* Restores the checkpoint with the highest step, if there is one. It may come from another mesh. Without
+ * --resume the folder must have none, because the checkpoints of two trainings cannot be told apart. */
 static void resume(const struct training *t)
 {
     char path[4096];
@@ -230,169 +234,187 @@ static void resume(const struct training *t)
     if (status == DITTO_ERR_NOT_FOUND)
         return;
     check(status);
+    if (!t->options.resume)
+        refuse_file(path, "the folder has a checkpoint: add --resume, or name another folder");
     check(ditto_checkpoint_restore(t->strategy, path, NULL, NULL));
 }
 
-static struct options parse(int count, char **word, struct training *t)
+/* The rows of the command line. The first ones are numbers. */
+enum {
+    DATA,
+    TENSOR,
+    STEPS,
+    BATCH,
+    RATE,
+    WARM_UP,
+    DIM,
+    HIDDEN,
+    LAYERS,
+    HEADS,
+    KV_HEADS,
+    POSITIONS,
+    SEED,
+    REPORT,
+    NUMBERS,
+    FILES = NUMBERS,
+    CHECKPOINT,
+    RESUME,
+    EXPORT,
+    TRACE
+};
+static const struct command_row rows[] = {
+    [FILES] = { NULL, "FILE...", "the texts to learn from" },
+    [DATA] = { "--data", "D", "the replicas that learn from other sequences: 1 to 1024 (default: 1)" },
+    [TENSOR] = { "--tensor", "T", "the replicas that share a model: 1 to 1024 (default: 1)" },
+    [STEPS] = { "--steps", "N", "the steps: 1 to 1000000000 (default: 1000)" },
+    [BATCH] = { "--batch", "B", "the sequences of a step, a multiple of D: 1 to 65536 (default: 8)" },
+    [RATE] = { "--rate", "R", "the learning rate in millionths: 1 to 1000000 (default: 2000)" },
+    [WARM_UP] = { "--warm-up", "N", "the steps in which the rate rises: 0 to 1000000000 (default: 50)" },
+    [DIM] = { "--dim", "N", "elements of the model's vectors: 1 to 65536 (default: 96)" },
+    [HIDDEN] = { "--hidden", "N", "rows of the feed-forward part: 1 to 65536 (default: 256)" },
+    [LAYERS] = { "--layers", "N", "layers: 1 to 1024 (default: 4)" },
+    [HEADS] = { "--heads", "N", "query heads: 1 to 65536 (default: 6)" },
+    [KV_HEADS] = { "--kv-heads", "N", "key/value heads: 1 to 65536 (default: 6)" },
+    [POSITIONS] = { "--positions", "N", "the length of a sequence in bytes: 1 to 65535 (default: 128)" },
+    [SEED] = { "--seed", "S", "begins other random numbers: 0 to 18446744073709551615 (default: 1)" },
+    [REPORT] = { "--report-every", "N",
+                 "the steps between two lines, and two checkpoints: 1 to 1000000000 (default: 50)" },
+    [CHECKPOINT] = { "--checkpoint", "FOLDER", "save the training there" },
+    [RESUME] = { "--resume", NULL, "continue from the last checkpoint in the folder" },
+    [EXPORT] = { "--export", "FOLDER", "write model.bin and tokenizer.bin there at the end" },
+    [TRACE] = { "--trace", "FILE", "write events to the file, for ui.perfetto.dev" },
+    { 0 },
+};
+
+/* A number of the command line: its limits, and first its default. */
+struct number {
+    uint64_t least, most, value;
+};
+
+static struct options options_of(const struct number *n)
 {
-    enum {
-        FILES,
-        DATA,
-        TENSOR,
-        STEPS,
-        BATCH,
-        RATE,
-        WARM_UP,
-        DIM,
-        HIDDEN,
-        LAYERS,
-        HEADS,
-        KV_HEADS,
-        POSITIONS,
-        SEED,
-        REPORT,
-        CHECKPOINT,
-        RESUME,
-        EXPORT,
-        TRACE
+    return (struct options){ .shape = { .dim = (uint32_t)n[DIM].value,
+                                        .hidden = (uint32_t)n[HIDDEN].value,
+                                        .layers = (uint32_t)n[LAYERS].value,
+                                        .heads = (uint32_t)n[HEADS].value,
+                                        .kv_heads = (uint32_t)n[KV_HEADS].value,
+                                        .vocabulary = BYTE_VOCABULARY,
+                                        .positions = (uint32_t)n[POSITIONS].value,
+                                        .own_classifier = true },
+                             .data = n[DATA].value,
+                             .tensor = n[TENSOR].value,
+                             .batch = n[BATCH].value,
+                             .steps = n[STEPS].value,
+                             .warm_up = n[WARM_UP].value,
+                             .report_every = n[REPORT].value,
+                             .seed = n[SEED].value,
+                             .rate = n[RATE].value };
+}
+
+/* Ends the program if the options do not fit together. */
+static void check_options(const struct command_line *line, const struct training *t)
+{
+    const struct options *o = &t->options;
+    const char *fault = model_shape_fault(&o->shape);
+    if (fault != NULL)
+        command_refuse(line, "%s", fault);
+    if (o->batch % o->data != 0)
+        command_refuse(line, "--batch %" PRIu64 " is no multiple of --data %" PRIu64, o->batch, o->data);
+    if (t->text_bytes < o->shape.positions)
+        command_refuse(line, "the texts have %zu bytes, and a sequence has %u: name more FILEs",
+                       t->text_bytes, o->shape.positions);
+    if (o->resume && o->checkpoint == NULL)
+        command_refuse(line, "--resume needs a folder: add --checkpoint FOLDER");
+    weights_check_division(&o->shape, (uint32_t)o->tensor);
+}
+
+static void parse(int count, char **word, struct training *t)
+{
+    const uint64_t replicas = DITTO_MAX_REPLICAS, many = 1000000000;
+    struct number number[NUMBERS] = {
+        [DATA] = { 1, replicas, 1 },   [TENSOR] = { 1, replicas, 1 }, [STEPS] = { 1, many, 1000 },
+        [BATCH] = { 1, 65536, 8 },     [RATE] = { 1, 1000000, 2000 }, [WARM_UP] = { 0, many, 50 },
+        [DIM] = { 1, 65536, 96 },      [HIDDEN] = { 1, 65536, 256 },  [LAYERS] = { 1, 1024, 4 },
+        [HEADS] = { 1, 65536, 6 },     [KV_HEADS] = { 1, 65536, 6 },  [POSITIONS] = { 1, 65535, 128 },
+        [SEED] = { 0, UINT64_MAX, 1 }, [REPORT] = { 1, many, 50 }
     };
-    static const struct command_row rows[] = {
-        [FILES] = { NULL, "FILE...", "the texts to learn from" },
-        [DATA] = { "--data", "D", "the replicas that learn from other sequences: 1 to 1024 (default: 1)" },
-        [TENSOR] = { "--tensor", "T", "the replicas that share a model: 1 to 1024 (default: 1)" },
-        [STEPS] = { "--steps", "N", "the steps: 1 to 1000000000 (default: 1000)" },
-        [BATCH] = { "--batch", "B", "the sequences of a step, a multiple of D (default: 8)" },
-        [RATE] = { "--rate", "R", "the learning rate in millionths: 1 to 1000000 (default: 2000)" },
-        [WARM_UP] = { "--warm-up", "N", "the steps in which the rate rises (default: 50)" },
-        [DIM] = { "--dim", "N", "elements of the model's vectors (default: 96)" },
-        [HIDDEN] = { "--hidden", "N", "rows of the feed-forward part (default: 256)" },
-        [LAYERS] = { "--layers", "N", "layers (default: 4)" },
-        [HEADS] = { "--heads", "N", "query heads (default: 6)" },
-        [KV_HEADS] = { "--kv-heads", "N", "key/value heads (default: 6)" },
-        [POSITIONS] = { "--positions", "N", "the length of a sequence in bytes (default: 128)" },
-        [SEED] = { "--seed", "S", "begins other random numbers (default: 1)" },
-        [REPORT] = { "--report-every", "N",
-                     "the steps between two lines, and two checkpoints (default: 50)" },
-        [CHECKPOINT] = { "--checkpoint", "FOLDER", "save the training there" },
-        [RESUME] = { "--resume", NULL, "continue from the last checkpoint in the folder" },
-        [EXPORT] = { "--export", "FOLDER", "write model.bin and tokenizer.bin there at the end" },
-        [TRACE] = { "--trace", "FILE", "write events to the file, for ui.perfetto.dev" },
-        { 0 },
-    };
+    const char *path[TRACE + 1] = { NULL };
+    bool resumes = false;
     struct command_line line = command_line_of("FILE... [OPTION ...]", "Trains a small language model.", rows,
                                                count, word);
-    struct options o = { .shape = { 96, 256, 4, 6, 6, BYTE_VOCABULARY, 128, true },
-                         .data = 1,
-                         .tensor = 1,
-                         .batch = 8,
-                         .steps = 1000,
-                         .warm_up = 50,
-                         .report_every = 50,
-                         .seed = 1,
-                         .rate = 2e-3 };
-    uint32_t *const size[] = {
-        [DATA] = &o.data,         [TENSOR] = &o.tensor,           [BATCH] = &o.batch,
-        [DIM] = &o.shape.dim,     [HIDDEN] = &o.shape.hidden,     [LAYERS] = &o.shape.layers,
-        [HEADS] = &o.shape.heads, [KV_HEADS] = &o.shape.kv_heads, [POSITIONS] = &o.shape.positions
-    };
     for (int row; (row = command_next(&line)) >= 0;)
-        switch (row) {
-        case FILES:
+        if (row < NUMBERS)
+            number[row].value = command_number(&line, number[row].least, number[row].most);
+        else if (row == FILES)
             add_text(t, line.value);
-            break;
-        case DATA:
-        case TENSOR:
-            *size[row] = (uint32_t)command_number(&line, 1, DITTO_MAX_REPLICAS);
-            break;
-        case STEPS:
-            o.steps = command_number(&line, 1, 1000000000);
-            break;
-        case RATE:
-            o.rate = (double)command_number(&line, 1, 1000000) * 1e-6;
-            break;
-        case WARM_UP:
-            o.warm_up = command_number(&line, 0, 1000000000);
-            break;
-        case SEED:
-            o.seed = command_number(&line, 0, UINT64_MAX);
-            break;
-        case REPORT:
-            o.report_every = command_number(&line, 1, 1000000000);
-            break;
-        case CHECKPOINT:
-            o.checkpoint = line.value;
-            break;
-        case RESUME:
-            o.resume = true;
-            break;
-        case EXPORT:
-            o.export = line.value;
-            break;
-        case TRACE:
-            o.trace = line.value;
-            break;
-        default:
-            *size[row] = (uint32_t)command_number(&line, 1, 1 << 20);
-            break;
-        }
-    const char *fault = model_shape_fault(&o.shape);
-    if (fault != NULL)
-        command_refuse(&line, "%s", fault);
-    if (o.batch % o.data != 0)
-        command_refuse(&line, "--batch %u is no multiple of --data %u", o.batch, o.data);
-    if (t->text_bytes < o.shape.positions)
-        command_refuse(&line, "the texts have %zu bytes, and a sequence has %u: name more FILEs",
-                       t->text_bytes, o.shape.positions);
-    if (o.resume && o.checkpoint == NULL)
-        command_refuse(&line, "--resume needs a folder: add --checkpoint FOLDER");
-    return o;
+        else if (row == RESUME)
+            resumes = true;
+        else
+            path[row] = line.value;
+    t->options = options_of(number);
+    t->options.resume = resumes;
+    t->options.checkpoint = path[CHECKPOINT];
+    t->options.export = path[EXPORT];
+    t->options.trace = path[TRACE];
+    check_options(&line, t);
 }
 
 static void report(struct training *t, uint64_t steps, double took)
 {
-    double rows = (double)steps * t->options.batch * t->options.shape.positions;
+    double tokens = (double)(steps * t->options.batch * t->options.shape.positions);
     printf("step %5" PRIu64 "  loss %.4f  %.0f tokens/s  %.0f %% in collectives\n", t->until,
-           take_loss(t) / rows, rows / took, 100 * t->waited / took);
+           take_loss(t) / tokens, tokens / took, 100 * t->waited / took);
     fflush(stdout);
     t->waited = 0;
+}
+
+/* Trains until all steps are done, with a line and a checkpoint after some of them. */
+static void train_all(struct training *t, ditto_checkpointer *checkpointer)
+{
+    const struct options *o = &t->options;
+    uint64_t done = steps_done(t);
+    if (done >= o->steps)
+        printf("nothing is left to do: %" PRIu64 " steps are done\n", done);
+    for (; done < o->steps; done = t->until) {
+        double begin = seconds();
+        t->until = (done / o->report_every + 1) * o->report_every;
+        t->until = t->until < o->steps ? t->until : o->steps;
+        check(ditto_strategy_run(t->strategy, train, t));
+        report(t, t->until - done, seconds() - begin);
+        if (checkpointer != NULL)
+            save(t, checkpointer);
+    }
 }
 
 int main(int count, char **word)
 {
     static struct training t;
-    join_hosts(&count, &word);
-    t.options = parse(count, word, &t);
     const struct options *o = &t.options;
+    ditto_checkpointer *checkpointer = NULL;
+    parse(count, word, &t);
     if (o->export != NULL)
         make_folder(o->export);
-    t.strategy = strategy_of(o->data * o->tensor);
-    t.weights = weights_create(t.strategy, &o->shape, o->data, o->tensor,
+    t.strategy = strategy_of((uint32_t)(o->data * o->tensor));
+    t.weights = weights_create(t.strategy, &o->shape, (uint32_t)o->data, (uint32_t)o->tensor,
                                &(struct weight_source){ .seed = o->seed, .deviation = 0.05f });
     create_optimizer(&t);
     create_loss(&t);
-    ditto_checkpointer *checkpointer = o->checkpoint != NULL ? open_checkpoints(&t) : NULL;
-    if (o->resume)
+    if (o->checkpoint != NULL) {
+        checkpointer = open_checkpoints(&t);
         resume(&t);
-    if (o->trace != NULL)
-        check(ditto_strategy_trace_start(t.strategy, NULL));
-    for (uint64_t done = steps_done(&t); done < o->steps; done = t.until) {
-        double begin = seconds();
-        t.until = (done / o->report_every + 1) * o->report_every;
-        t.until = t.until < o->steps ? t.until : o->steps;
-        check(ditto_strategy_run(t.strategy, train, &t));
-        report(&t, t.until - done, seconds() - begin);
-        if (checkpointer != NULL)
-            save(&t, checkpointer);
     }
     if (o->trace != NULL)
-        report_trace(t.strategy, o->trace, stdout);
+        check(ditto_strategy_trace_start(t.strategy, NULL));
+    train_all(&t, checkpointer);
     if (o->export != NULL)
         export(&t);
     check(ditto_checkpointer_destroy(checkpointer)); /* waits until all files are written */
+    if (o->trace != NULL)                            /* a wrong path ends the program */
+        report_trace(t.strategy, o->trace, stdout);
     check(ditto_optimizer_destroy(t.optimizer));
     check(ditto_variable_destroy(t.loss));
     weights_destroy(&t.weights);
     check(ditto_strategy_destroy(t.strategy));
     free(t.text);
-    return leave_hosts(0);
+    return 0;
 }

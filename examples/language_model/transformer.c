@@ -96,7 +96,7 @@ ditto_status transformer_add_up(struct transformer *t, float *buffer, size_t cou
     return DITTO_OK;
 }
 
-static void normalize_rows(const struct transformer *t, float *out, const float *x, const float *weight,
+void transformer_normalize(const struct transformer *t, float *out, const float *x, const float *weight,
                            uint32_t rows)
 {
     for (uint32_t r = 0; r < rows; r++)
@@ -156,7 +156,7 @@ static ditto_status attention_half(struct transformer *t, uint32_t layer, const 
     size_t heads = (size_t)t->kv_heads * t->queries;
     const float *x = layer_part(t, t->x, layer, t->dim);
     struct matrix m = layer_matrix(t, QUERY, layer);
-    normalize_rows(t, t->wide, x, layer_norm(t, ATTENTION_NORM, layer), rows);
+    transformer_normalize(t, t->wide, x, layer_norm(t, ATTENTION_NORM, layer), rows);
     multiply(layer_part(t, t->query, layer, heads * t->head), m.outputs, t->wide, rows, &m);
     remember(t, KEY, layer, row, rows);
     remember(t, VALUE, layer, row, rows);
@@ -172,7 +172,7 @@ static ditto_status feed_half(struct transformer *t, uint32_t layer, uint32_t ro
     float *gate = layer_part(t, t->gate, layer, t->hidden), *up = layer_part(t, t->up, layer, t->hidden);
     const float *middle = layer_part(t, t->middle, layer, t->dim);
     struct matrix m = layer_matrix(t, GATE, layer);
-    normalize_rows(t, t->wide, middle, layer_norm(t, FEED_NORM, layer), rows);
+    transformer_normalize(t, t->wide, middle, layer_norm(t, FEED_NORM, layer), rows);
     multiply(gate, t->hidden, t->wide, rows, &m);
     m = layer_matrix(t, UP, layer);
     multiply(up, t->hidden, t->wide, rows, &m);
@@ -202,4 +202,22 @@ void transformer_logits(struct transformer *t, const uint32_t *which, uint32_t c
         normalize(t->wide + (size_t)k * t->dim, x + (size_t)which[k] * t->dim, t->matrix[FINAL_NORM].data,
                   t->dim);
     multiply(out, t->words, t->wide, count, &t->matrix[CLASSIFIER]);
+}
+
+ditto_status transformer_best(struct transformer *t, struct candidate *candidates, uint32_t count,
+                              struct candidate *best)
+{
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    options.group = &t->tensor;
+    double begin = seconds();
+    DITTO_TRY(ditto_all_gather(t->self, candidates + (size_t)t->tensor.rank * count, candidates, count, NULL,
+                               DITTO_U64, &options));
+    t->waited += seconds() - begin;
+    for (uint32_t k = 0; k < count; k++) {
+        best[k] = candidates[k];
+        for (uint32_t rank = 1; rank < t->tensor.size; rank++)
+            if (candidates[(size_t)rank * count + k].value > best[k].value)
+                best[k] = candidates[(size_t)rank * count + k];
+    }
+    return DITTO_OK;
 }

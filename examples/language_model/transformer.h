@@ -41,7 +41,8 @@ ditto_status transformer_begin(struct transformer *t, ditto_replica *self, const
                                uint32_t sequences, uint32_t positions, uint32_t most_rows, bool keeps);
 ditto_status transformer_end(struct transformer *t);
 
-/* Looks up where the weights are. transformer_begin does it too, and a step of an optimizer moves none. */
+/* Looks up where the weights are. transformer_begin does it too. It is called again after a write of the
+ * variables, also after a step of an optimizer. */
 ditto_status transformer_find_weights(struct transformer *t);
 
 /* Computes rows. Those of a sequence are in the order of their positions, and the positions before the first
@@ -50,6 +51,22 @@ ditto_status transformer_forward(struct transformer *t, const struct row *row, u
 
 /* Stores the logits of some of these rows for the rank's own words: out is [count][words]. */
 void transformer_logits(struct transformer *t, const uint32_t *which, uint32_t count, float *out);
+
+/* The largest logit of a rank, or what was made of it. */
+struct candidate {
+    float value;
+    int32_t token;
+};
+
+/* Chooses the best of the ranks' candidates for some rows. candidates is [ranks][count], of which the rank
+ * has filled in its own part. best is [count], and equal on all ranks. Of equal ones the lowest token is
+ * taken. */
+ditto_status transformer_best(struct transformer *t, struct candidate *candidates, uint32_t count,
+                              struct candidate *best);
+
+/* Normalizes rows of dim elements. */
+void transformer_normalize(const struct transformer *t, float *out, const float *x, const float *weight,
+                           uint32_t rows);
 
 /* Gives the next part of a block of memory, or only counts it if the block is NULL. */
 float *next_part(float *block, size_t *used, size_t count);

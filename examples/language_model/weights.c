@@ -82,7 +82,7 @@ static ditto_variable *create(ditto_strategy *strategy, ditto_grouping *tensor, 
     return variable;
 }
 
-static void check_division(const struct model_shape *shape, uint32_t tensor)
+void weights_check_division(const struct model_shape *shape, uint32_t tensor)
 {
     const char *what = tensor > shape->kv_heads ? "key/value heads"
                        : tensor > shape->hidden ? "rows of the feed-forward part"
@@ -100,7 +100,6 @@ struct weights weights_create(ditto_strategy *strategy, const struct model_shape
     struct weights w = { .shape = *shape };
     const ditto_mesh_axis axes[] = { { "data", data }, { "tensor", tensor } };
     ditto_grouping *axis[2];
-    check_division(shape, tensor);
     check(ditto_strategy_mesh(strategy, axes, 2, axis));
     w.data = axis[0];
     w.tensor = axis[1];

@@ -23,8 +23,10 @@ struct weights {
     ditto_variable *array[PARAMETERS];
 };
 
-/* Creates a mesh of data x tensor replicas and the variables. Ends the program if the model cannot be divided
- * over so many ranks. */
+/* Ends the program with a message if a model cannot be divided over so many ranks. */
+void weights_check_division(const struct model_shape *shape, uint32_t tensor);
+
+/* Creates a mesh of data x tensor replicas, and the variables. */
 struct weights weights_create(ditto_strategy *strategy, const struct model_shape *shape, uint32_t data,
                               uint32_t tensor, const struct weight_source *source);
 void weights_destroy(struct weights *w);

@@ -289,6 +289,24 @@ static void gradients_are_differences_of_the_loss(void **state)
         }
 }
 
+static void bf16_is_rounded_to_nearest_even(void **state)
+{
+    static const struct {
+        float x;
+        uint16_t rounded;
+    } rows[] = {
+        { 1, 0x3f80 },           { -1, 0xbf80 },
+        { 0x1.01p0f, 0x3f80 },   /* half way, and down to the even one */
+        { 0x1.03p0f, 0x3f82 },   /* half way, and up to the even one */
+        { 0x1.0101p0f, 0x3f81 }, /* just above half way */
+        { 0x1.fffp0f, 0x4000 },  /* up to the next power of two */
+        { -0x1.03p0f, 0xbf82 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(round_to_bf16(rows[i].x), rows[i].rounded);
+}
+
 /* -- the logits of the Python reference -- */
 
 struct file_text {
@@ -355,6 +373,7 @@ int main(int count, char **word)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_a_serial_loop),
         cmocka_unit_test(gradients_are_differences_of_the_loss),
+        cmocka_unit_test(bf16_is_rounded_to_nearest_even),
     };
     const struct CMUnitTest files[] = { cmocka_unit_test_prestate(logits_are_those_of_the_reference, word) };
     if (count == 3)

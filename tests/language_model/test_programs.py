@@ -7,7 +7,9 @@ files are refused, and a training that is resumed has the same bits as one that 
 """
 
 import filecmp
+import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -48,23 +50,94 @@ def check_texts():
             assert found == wanted[0], f"{tensor} ranks: {found} instead of {wanted[0]}"
         for data in 1, 2, 5:
             found = generate("model", "tokenizer", *texts, "--steps", 40, "--tensor", 2, "--data", data)
-            assert found == b"".join(wanted), f"{data} groups: {found} instead of {wanted}"
+            assert found == b"\n".join(wanted), f"{data} groups: {found} instead of {wanted}"
         with open("logits", "wb") as file:
             file.write(refer("logits", "model", "tokenizer", "the é and there"))
         run(LOGITS_TEST, "model", "logits")
 
 
 def check_choices():
-    """With a seed, or with weights of bf16, a text does not depend on the other texts or on the cores."""
+    """With a seed, a text does not depend on the other texts, on the ranks or on the cores."""
     refer("write", "model", "tokenizer", "--own-classifier", "--vocabulary", 600)
     core = {min(os.sched_getaffinity(0))}
-    for words in (["--temperature", 90, "--seed", 5], ["--bf16"]):
-        first = generate("model", "tokenizer", "the", "in", "there", "--tensor", 2, *words)
-        again = generate("model", "tokenizer", "the", "in", "there", "--tensor", 2, "--data", 3, *words,
+    words = ["--temperature", 90, "--seed", 5]
+    first = generate("model", "tokenizer", "the", "in", "there", "--tensor", 2, *words)
+    for ranks in (["--tensor", 2, "--data", 3], ["--tensor", 1], ["--tensor", 5]):
+        again = generate("model", "tokenizer", "the", "in", "there", *ranks, *words,
                          preexec_fn=lambda: os.sched_setaffinity(0, core))
-        assert first == again, f"{words}: {first} and {again}"
+        assert first == again, f"{ranks}: {first} and {again}"
     other = generate("model", "tokenizer", "the", "in", "there", "--temperature", 90, "--seed", 6)
     assert other != first, "a seed makes no difference"
+
+
+def change_model(change, *names):
+    """Rewrites the numbers of the arrays of "model" that are named, or of all."""
+    sys.path.insert(0, os.path.dirname(REFERENCE))
+    import reference  # pylint: disable=import-outside-toplevel
+    with open("model", "rb") as file:
+        head, data = file.read(28), bytearray(file.read())
+    at = 0
+    for name, count, rows, columns in reference.Header(*struct.unpack("<7i", head)).layout():
+        length = count * rows * columns
+        if not names or name in names:
+            numbers = struct.unpack_from(f"<{length}f", data, at)
+            struct.pack_into(f"<{length}f", data, at, *map(change, numbers))
+        at += 4 * length
+    with open("model", "wb") as file:
+        file.write(head + data)
+
+
+def round_to_bf16(number):
+    """To nearest, and of two equally near ones to the one whose last bit is 0."""
+    bits, = struct.unpack("<I", struct.pack("<f", number))
+    rest = bits & 0xffff
+    bits -= rest
+    if rest > 0x8000 or (rest == 0x8000 and bits & 0x10000):
+        bits += 0x10000
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+
+def check_bf16():
+    """--bf16 is the same as a file whose matrices were rounded before, and is not the same as f32."""
+    refer("write", "model", "tokenizer", "--own-classifier", "--vocabulary", 600, "--positions", 300)
+    whole = generate("model", "tokenizer", "the")
+    rounded = generate("model", "tokenizer", "the", "--bf16", "--tensor", 2)
+    change_model(round_to_bf16, "embedding", "wq", "wk", "wv", "wo", "w1", "w2", "w3", "classifier")
+    assert rounded == generate("model", "tokenizer", "the", "--tensor", 2) != whole, "--bf16"
+
+
+def check_sampling():
+    """A token has the share that the softmax gives it. Of equal logits the lowest token is taken.
+
+    All weights are 0 but the embedding, so the logits of a token are the sums of the classifier's rows."""
+    refer("write", "model", "tokenizer", "--own-classifier", "--vocabulary", 300)
+    change_model(lambda number: 0.0)
+    for tensor in 1, 2, 5:
+        assert generate("model", "tokenizer", "--steps", 3, "--tensor", tensor) == b"<unk><unk><unk>\n"
+    text = generate("model", "tokenizer", "--temperature", 100)
+    assert len(set(text)) > 10, f"the random numbers of all positions are equal: {text}"
+    change_model(lambda number: 1.0, "embedding", "rms_final")
+    bell = 3 + 7  # the token of a byte that no other token has
+    with open("model", "r+b") as file:  # the classifier is the last array, with 40 numbers for each token
+        file.seek(-4 * 40 * (300 - bell), os.SEEK_END)
+        file.write(struct.pack("<40f", *[6 / 40] * 40))
+    for temperature in 100, 70:
+        wanted = 1 / (1 + 299 * math.exp(-6 / (temperature / 100)))
+        texts = [""] * 2000
+        found = generate("model", "tokenizer", *texts, "--steps", 1, "--temperature", temperature,
+                         "--tensor", 2).count(b"\7") / 2000
+        assert abs(found - wanted) < 0.05, f"temperature {temperature}: {found} instead of {wanted}"
+
+
+def check_speed():
+    """The last line counts tokens, and says how fast they were."""
+    refer("write", "model", "tokenizer", "--own-classifier")
+    given = len(refer("encode", "model", "tokenizer", "the there").split())
+    line = run(GENERATE, "model", "tokenizer", "the there", "--steps", 30).stderr.decode()
+    found = re.fullmatch(r"(\d+) tokens given and (\d+) chosen, ([\d.]+) of both a second, ([\d.]+) % of the "
+                         r"time in collectives\n", line)
+    assert found is not None and int(found[1]) == given and float(found[3]) > 0, line
+    assert int(found[1]) + int(found[2]) <= 31, line
 
 
 def check_refused(found, message, *words):
@@ -95,6 +168,7 @@ def check_damaged():
             ("many words", header(5, -2**31), "bytes, but a model"),
             ("a large model", header(1, 2**31 - 1), "bytes, but a model"),
             ("NaN", model[:-4] + nan, "is no finite number"),
+            ("infinity", model[:-4] + struct.pack("<f", float("inf")), "is no finite number"),
             ("NaN", model[:28] + nan + model[32:], 'element 0 of "embedding" is no finite number')):
         with open("damaged", "wb") as file:
             file.write(data)
@@ -111,16 +185,66 @@ def check_damaged():
         error = run(GENERATE, "model", "damaged", status=2).stderr.decode()
         assert any(part in error for part in message.split("|")), f"{found}: {error}"
     check_refused("no file", "No such file", "nothing", "tokenizer")
-    check_refused("a folder", "it has 0 bytes", ".", "tokenizer")
+    check_refused("a folder", "it is no file", ".", "tokenizer")
+    check_refused("a folder", "it is no file", "model", ".")
     check_refused("too many ranks", "only 5 key/value heads", "model", "tokenizer", "--tensor", 6)
-    check_refused("a long text", "but the model has 64 positions", "model", "tokenizer", "x" * 100)
+    check_refused("a long text", "but there are 64 positions", "model", "tokenizer", "xq" * 50)
+    check_refused("a longer text", "more than 64 positions can have", "model", "tokenizer", "x" * 100000)
+    check_refused("few steps", "but there are 2 positions", "model", "tokenizer", "xq", "--steps", 2)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([GENERATE, "model", "tokenizer"], stdout=full, stderr=subprocess.PIPE,
+                              timeout=WITHIN, check=False)
+        assert done.returncode == 2 and b"cannot be written" in done.stderr, done
     check_refused("one file", "a model and its tokenizer are needed", "model")
 
 
-def train(folder, data, tensor, *words):
-    run(TRAIN, REFERENCE, "--data", data, "--tensor", tensor, "--steps", 12, "--report-every", 6, "--dim", 40,
-        "--hidden", 53, "--layers", 2, "--heads", 10, "--kv-heads", 5, "--positions", 24, "--batch", 2,
-        "--checkpoint", folder, "--export", folder, *words)
+def train(folder, data, tensor, *words, **more):
+    return run(TRAIN, REFERENCE, "--data", data, "--tensor", tensor, "--steps", 12, "--report-every", 6,
+               "--dim", 40, "--hidden", 53, "--layers", 2, "--heads", 10, "--kv-heads", 5, "--positions", 24,
+               "--batch", 2, "--checkpoint", folder, "--export", folder, *words, **more)
+
+
+def losses(*words):
+    """Returns the losses that a small training prints."""
+    done = run(TRAIN, "repeated", "--dim", 32, "--hidden", 48, "--layers", 1, "--heads", 4, "--kv-heads", 2,
+               "--positions", 32, "--steps", 80, "--report-every", 1, "--warm-up", 5, "--rate", 8000, *words)
+    text = done.stdout.decode()
+    found = [float(loss) for loss in re.findall(r"^step +\d+  loss ([\d.]+) ", text, re.M)]
+    assert len(found) == 80, text
+    return found
+
+
+def check_learning():
+    """The loss begins at that of a guess, and falls where the text can be learned. The mesh does not matter.
+    A rate that rises slowly learns nothing."""
+    with open("repeated", "w", encoding="ascii") as file:
+        file.write("to be or not to be, that is the question. " * 50)
+    one = losses("--export", "learned", "--steps", 80)
+    text = generate("learned/model.bin", "learned/tokenizer.bin", "be or not", "--steps", 28)
+    assert text.startswith(b" be or not to be, that"), text
+    assert abs(one[0] - math.log(259)) < 0.3, one[0]
+    assert one[-1] < 1, one[-1]
+    for mesh in (["--tensor", 2], ["--data", 2], ["--data", 2, "--tensor", 2]):
+        other = losses(*mesh)
+        assert max(abs(a - b) for a, b in zip(one, other)) < 0.02, f"{mesh}: {one} and {other}"
+    slow = losses("--warm-up", 1000000)
+    assert slow[-1] > 0.97 * slow[0], slow
+
+
+def check_folders():
+    """What a folder has, and wrong paths, never cost a training."""
+    def refuses(words, message):
+        error = train("folder", 1, 1, *words, status=2).stderr.decode()
+        assert message in error, error
+
+    train("folder", 1, 1)
+    refuses([], "add --resume")
+    assert b"nothing is left to do: 12 steps" in train("folder", 1, 1, "--resume").stdout
+    with open("file", "w", encoding="ascii"):
+        refuses(["--resume", "--export", "file"], "it is no folder")
+    os.remove("folder/model.bin")
+    train("folder", 1, 1, "--resume", "--trace", "nothing/here", status=1)
+    assert os.path.exists("folder/model.bin")
 
 
 def check_training():
@@ -156,9 +280,14 @@ def main():
         os.chdir(folder)
         check_texts()
         check_choices()
+        check_bf16()
+        check_sampling()
+        check_speed()
         check_damaged()
         if TRAIN:
+            check_learning()
             check_training()
+            check_folders()
 
 
 main()
