@@ -1,5 +1,6 @@
 /* bench/generate.c - generate: ns of a position of a language model (examples/language_model) with random
- * weights, whose replicas are the ranks of the axis "tensor". With a batch, a position of each text.
+ * weights, whose replicas are the ranks of the axis "tensor". With a batch, a position of each text. Only the
+ * first positions are measured, so there is hardly any attention in them.
  *
  * Bound: the time in which the same replicas read the weights once. The peer has the same loops with OpenMP
  * (peers/generate_openmp.c). The figures are medians of interleaved batches of GENERATED_POSITIONS positions.

@@ -1,4 +1,4 @@
-/* examples/language_model/learn.c - the way back through a transformer: gradients of the loss. */
+/* examples/language_model/learn.c - the backward pass through a transformer: gradients of the loss. */
 #include "learn.h"
 
 #include "lesson.h"

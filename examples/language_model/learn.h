@@ -1,4 +1,4 @@
-/* examples/language_model/learn.h - the way back through a transformer: gradients of the loss. */
+/* examples/language_model/learn.h - the backward pass through a transformer: gradients of the loss. */
 #ifndef LEARN_H
 #define LEARN_H
 

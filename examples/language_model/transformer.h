@@ -25,7 +25,7 @@ struct transformer {
     uint32_t first_word;
     uint32_t sequences, positions, most_rows;
 
-    /* True if the numbers of all layers are kept for the way back. Otherwise each layer overwrites those of
+    /* True if the numbers of all layers are kept for the backward pass. Otherwise each layer overwrites those of
      * the layer before it. */
     bool keeps;
 

@@ -362,8 +362,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_staleness(const ditto_opt
  *  @param self       the calling replica
  *  @param optimizer  the optimizer
  *  @param gradients  [number of variables] this replica's gradients, each of its variable's dtype and shape,
- *                    or, if the variable is sliced, of the shape of the replica's slice;
- *                    no overlap with variables. They are dense: rows are added with ditto_scatter instead
+ *                    or, if the variable is sliced, of the shape of the replica's slice; no overlap with
+ *                    variables. They are dense: rows are added with ditto_scatter instead
  *  @param options    NULL for the defaults
  *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
  *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a gradient has another dtype than its

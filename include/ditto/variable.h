@@ -91,9 +91,9 @@ typedef enum ditto_partition {
     DITTO_PARTITION_MAX_SIZE = 3,
 
     /** A slice of dimension slice_axis for each rank of the groups of slice_along (both are fields of
-     *  ditto_variable_options). Of n slices the first (extent mod
-     *  n) have one index more than the others. The replicas that have the same rank mirror a slice, and those
-     *  of one NUMA node share a copy of it. Such a variable is *sliced*. */
+     *  ditto_variable_options). Of n slices the first (extent mod n) have one index more than the others. The
+     *  replicas that have the same rank mirror a slice, and those of one NUMA node share a copy of it. Such a
+     *  variable is *sliced*. */
     DITTO_PARTITION_BY_REPLICA = 4,
 } ditto_partition;
 
