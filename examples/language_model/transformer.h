@@ -25,8 +25,8 @@ struct transformer {
     uint32_t first_word;
     uint32_t sequences, positions, most_rows;
 
-    /* True if the numbers of all layers are kept for the backward pass. Otherwise each layer overwrites those of
-     * the layer before it. */
+    /* True if the numbers of all layers are kept for the backward pass. Otherwise each layer overwrites those
+     * of the layer before it. */
     bool keeps;
 
     /* The numbers on the way, in memory of the rank: see transformer_begin. */
