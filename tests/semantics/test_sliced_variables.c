@@ -267,7 +267,7 @@ static void outside_of_runs_a_sliced_variable_is_whole(void **state)
 static ditto_status add_a_row(ditto_replica *self, void *argument)
 {
     struct setting *t = argument;
-    static int32_t row[D1 * D2], found[D1 * D2];
+    int32_t row[D1 * D2], found[D1 * D2];
     int64_t index = 5;
     for (int i = 0; i < D1 * D2; i++)
         row[i] = 3; /* the same on all replicas */
