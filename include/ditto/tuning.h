@@ -68,10 +68,10 @@ typedef struct ditto_tuning {
     /** In a collective of two replicas with at least this many bytes, each replica copies what the other one
      *  needs past the caches to memory of the strategy, from where the other one reads it. There is one
      *  meeting for each 128K then, and small_bytes and stream_bytes do not apply. This is done for calls of
-     *  all-reduce, reduce-scatter, all-gather and all-to-all with a dtype and with equal parts, of at most 4M
-     *  bytes (all-reduces in place 32K), and less than helper_bytes where replicas have helpers. Where a core
-     *  takes lines back slowly that another one has read, it takes as little as a fifth of the time. By
-     *  default creation finds out whether it is faster, and from which size on. */
+     *  all-reduce out of place, reduce-scatter, all-gather and all-to-all with a dtype and with equal parts,
+     *  of at most 4M bytes, and less than helper_bytes where replicas have helpers. Where a core takes lines
+     *  back slowly that another one has read, it takes as little as a fifth of the time. By default creation
+     *  finds out whether it is faster, and from which size on. */
     size_t stage_bytes;
 
     /** The same for reduce, broadcast, gather, scatter and scans. Their data moves in one direction, so a

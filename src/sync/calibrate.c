@@ -129,8 +129,10 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 enum { TRIES = 3, TRY_NS = 60000, BUDGET_NS = 30000000 };
 enum { MOST_BYTES = 512 << 10 };
 
-/* Where an operation has its result. */
-enum result_place { BY_TURNS, IN_PLACE, OUT_OF_PLACE };
+/* Where an operation has its result. With BOTH, the first half of the operations has it in place. They do not
+ * take turns, because each would then announce another call than the one before, which costs algorithms with
+ * two meetings more than those with one. */
+enum result_place { BOTH, IN_PLACE, OUT_OF_PLACE };
 
 struct trial {
     /* The thresholds that are found, if the time is not up. Replica 0 sets them. */
@@ -174,7 +176,7 @@ static ditto_status repeat(struct dti_replica *self, float *data, const struct a
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     bool reduces = attempt->pattern == DTI_PATTERN_ALL_REDUCE;
     for (uint32_t i = 0; i < times; i++) {
-        bool in_place = attempt->place == IN_PLACE || (attempt->place == BY_TURNS && i % 2 == 0);
+        bool in_place = attempt->place == IN_PLACE || (attempt->place == BOTH && i < times / 2);
         struct dti_call call = { .name = "calibration",
                                  .count = attempt->bytes / sizeof *data,
                                  .element_bytes = sizeof *data,
@@ -212,7 +214,7 @@ static ditto_status meet(struct dti_replica *self)
 static ditto_status time_try(struct dti_replica *self, float *data, const struct attempt *attempt,
                              uint32_t times, double *ns)
 {
-    DTI_TRY(repeat(self, data, attempt, attempt->place == BY_TURNS ? 2 : 1));
+    DTI_TRY(repeat(self, data, attempt, attempt->place == BOTH ? 2 : 1));
     DTI_TRY(meet(self));
     uint64_t begin = dti_now_ns();
     DTI_TRY(repeat(self, data, attempt, times));
@@ -229,7 +231,7 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
     /* All replicas meet in the try, so none still uses `times` and `over` of the comparison before. */
     DTI_TRY(time_try(self, data, attempt, 1, &ns));
     if (self->index == 0) {
-        uint32_t least = attempt->place == BY_TURNS ? 2 : 1;
+        uint32_t least = attempt->place == BOTH ? 2 : 1;
         trial->times = ns * 40 < TRY_NS ? 40 : ns * least > TRY_NS ? least : (uint32_t)(TRY_NS / ns);
         trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
     }
@@ -263,8 +265,7 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
     uint32_t others = self->num_replicas - 1;
     size_t found = 512;
     for (size_t total = 1024; total <= DTI_PAYLOAD_BYTES; total *= 2) {
-        struct attempt direct = plain_attempt(self->sync, total / others / 4 * 4, BY_TURNS),
-                       payloads = direct;
+        struct attempt direct = plain_attempt(self->sync, total / others / 4 * 4, BOTH), payloads = direct;
         payloads.tuning.small_bytes = SIZE_MAX;
         /* With so many replicas, each payload fits into the line of the word anyway. */
         bool faster = payloads.bytes < DTI_INLINE_PAYLOAD_BYTES;
@@ -285,7 +286,7 @@ static ditto_status find_hierarchical(struct dti_replica *self, struct trial *tr
     size_t found = DITTO_NEVER_BYTES;
     const size_t most = 256 << 10;
     for (size_t bytes = most; bytes >= (16 << 10); bytes /= 4) {
-        struct attempt flat = plain_attempt(self->sync, bytes, BY_TURNS), groups = flat;
+        struct attempt flat = plain_attempt(self->sync, bytes, BOTH), groups = flat;
         bool faster;
         groups.tuning.hierarchical_bytes = 1;
         DTI_TRY(compare(self, trial, data, &groups, &flat, 1, &faster));
@@ -342,9 +343,7 @@ static ditto_status find_stage(struct dti_replica *self, struct trial *trial, fl
     bool is_faster = true;
     for (uint32_t i = 0; i < sizes; i++) {
         bool in_place = pattern == DTI_PATTERN_BROADCAST, faster;
-        enum result_place place = in_place                               ? IN_PLACE
-                                  : tried[i] > DTI_STAGED_IN_PLACE_BYTES ? OUT_OF_PLACE
-                                                                         : BY_TURNS;
+        enum result_place place = in_place ? IN_PLACE : tried[i] > DTI_PAYLOAD_BYTES ? OUT_OF_PLACE : BOTH;
         struct attempt usual = { tried[i], place, trial->found, pattern }, staged;
         usual.tuning.stage_bytes = usual.tuning.stage_one_way_bytes = DITTO_NEVER_BYTES;
         staged = usual;

@@ -24,7 +24,7 @@ enum dti_algorithm {
     DTI_ALGORITHM_GROUPS,
 
     /* Two replicas. Each copies what the other one needs to staging memory. If an all-reduce
-     * over 32 KiB is in place on one of them, they proceed as with OWNERS (staged.c). */
+     * is in place on one of them, they proceed as with OWNERS (staged.c). */
     DTI_ALGORITHM_STAGED,
 
     /* Over several hosts (other_hosts.h). dti_prepare_call sets it, and dti_choose_algorithm does not. */

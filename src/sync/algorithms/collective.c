@@ -5,6 +5,7 @@
 #include "replicas/team/team.h"
 #include "sync/algorithms/flow.h"
 #include "sync/algorithms/other_hosts.h"
+#include "sync/algorithms/pair.h"
 #include "sync/algorithms/staged.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
@@ -108,6 +109,8 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
     const struct dti_prepared_call *prepared = m->prepared;
     const struct dti_groups *groups = &sync->groups;
     uint32_t group = groups->of[self->index];
+    if (prepared->choice.algorithm != DTI_ALGORITHM_GROUPS && dti_all_reduce_pair(self, prepared, seq))
+        return DITTO_OK;
     struct dti_flow flow = { .self = self,
                              .sync = sync,
                              .me = &sync->state[self->index],

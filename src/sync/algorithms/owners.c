@@ -2,11 +2,9 @@
  * combines it, and writes it to all destinations. */
 #include "sync/algorithms/helper_work.h"
 #include "sync/algorithms/neighbours.h"
+#include "sync/algorithms/pair.h"
 
 #include <string.h>
-
-/* The length of the chunks of combine_pair. Lengths from 512 to 2048 bytes are equally fast. */
-#define PAIR_CHUNK_BYTES ((size_t)1024)
 
 /* The length of chunks for non-temporal stores. Short chunks leave enough of a core's few line buffers for
  * both the loads and the non-temporal stores. 128 MiB out of place with 2 replicas took 14.8 ms in chunks of
@@ -73,19 +71,15 @@ static bool combine_pair(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
     const struct dti_kernel *kernel = flow->reduction.kernel;
-    size_t element = flow->reduction.element_bytes, chunk = PAIR_CHUNK_BYTES / element;
+    size_t element = flow->reduction.element_bytes;
     const struct dti_workspace *workspace = flow->workspace;
     if (w->sources != 2 || w->destinations != 2 || kernel == NULL || kernel->divide != NULL || flow->streams)
         return false;
-    for (size_t at = first; at < end; at += chunk) {
-        size_t count = end - at < chunk ? end - at : chunk;
-        char *to[2] = { (char *)workspace->destination[0] + at * element,
-                        (char *)workspace->destination[1] + at * element };
-        for (int i = 0; i < 2 && w->fetches; i++)
-            dti_fetch_to_write(to[i], count * element);
-        kernel->combine_into_two(to[0], to[1], (const char *)workspace->source[0] + at * element,
-                                 (const char *)workspace->source[1] + at * element, count);
-    }
+    char *to[2] = { (char *)workspace->destination[0] + first * element,
+                    (char *)workspace->destination[1] + first * element };
+    const char *from[2] = { (const char *)workspace->source[0] + first * element,
+                            (const char *)workspace->source[1] + first * element };
+    dti_combine_pair(kernel, element, to, 2, from, end - first, w->fetches);
     flow->workspace->counters.written_near += (2 - w->far_destinations) * (end - first) * element;
     flow->workspace->counters.written_far += w->far_destinations * (end - first) * element;
     return true;
@@ -321,27 +315,15 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
         dti_stream_end();
 }
 
-/* The most bytes of a message of which each of two replicas makes its own result. See each_makes_its_own. */
-#define OWN_RESULT_MOST_BYTES ((size_t)384 << 10)
-
-/* Returns true if each of two replicas should make its whole result itself. It then reads all lines of the
- * other one's source. If each made one half for both, it would read half of those lines, write as many lines
- * of the other one's result, which have to be fetched first, and get half of its own result back: one and a
- * half times as many transfers, for half of the additions. An all-reduce of 128 KiB took 117 us by halves and
- * 67 us so on two cores of a Zen 4, and 14.5 and 8.1 us on two threads of one core, where 384 KiB took the
- * same time in both ways. Conversions of f16 and bf16 cost more than the transfers. Results that are sources
- * must be made by halves. Both replicas compare the same addresses, so they decide the same. Scans follow the
- * same rule. */
+/* Returns true if each of two replicas should make its whole result itself. Scans follow the same rule as
+ * all-reduces, most of which pair.c makes. */
 static bool each_makes_its_own(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
-    if (flow->sync->num_replicas != 2 || (call->pattern != DTI_PATTERN_ALL_REDUCE && !dti_call_scans(call)) ||
-        flow->streams || flow->reduction.kernel == NULL || flow->reduction.kernel->widen != NULL ||
-        call->count * call->element_bytes > OWN_RESULT_MOST_BYTES)
-        return false;
-    const struct dti_call *other = dti_call_of(flow->sync, 1 - flow->self->index, flow->seq);
-    return call->dst != call->src && call->dst != other->src && other->dst != call->src &&
-           other->dst != other->src;
+    return flow->sync->num_replicas == 2 && !flow->streams &&
+           (call->pattern == DTI_PATTERN_ALL_REDUCE || dti_call_scans(call)) &&
+           dti_each_makes_its_own(call, dti_call_of(flow->sync, 1 - flow->self->index, flow->seq),
+                                  flow->reduction.kernel);
 }
 
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)

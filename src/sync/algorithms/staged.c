@@ -5,9 +5,9 @@
  * 57 us to write again, but only 13 us to read. So no replica reads the source of the other one. Each copies
  * what the other one needs past the caches to staging memory, from where the other one reads it. An
  * all-reduce of 128 KiB took 15 us, and 70 us without staging. A call in place does not have this problem if
- * its halves have an owner each, because the owner writes them. Up to DTI_STAGED_IN_PLACE_BYTES staging is
- * faster nevertheless, because it takes one meeting instead of two. In a scan of any length, replica 1 needs
- * the source of replica 0, and replica 0 needs nothing. 1 MiB in place took 55 us staged, and 264 to
+ * its halves have an owner each, because the owner writes them, so it is not staged: from 4 KiB on it took
+ * the same time, with the second meeting, and between two threads of a core half of it. In a scan in place,
+ * replica 1 needs the source of replica 0, and replica 0 needs nothing. 1 MiB took 55 us staged, and 264 to
  * 286 us otherwise, between two cores.
  *
  * A message goes through the staging memory in chunks, with one meeting for each. Chunks use the two halves
@@ -28,14 +28,9 @@
 #define CHUNK_BYTES ((size_t)128 << 10)
 _Static_assert(2 * CHUNK_BYTES == DTI_STAGE_BYTES, "a chunk is one half of the staging memory");
 
-/* When all is staged, each replica combines the whole, and not only its half. Elements that are widened for
- * that take longer than the second meeting: 32 KiB of bf16 took 9.2 us staged, and 6.0 us otherwise, between
- * two cores. */
 bool dti_stages(const struct dti_call *call)
 {
-    bool widens = call->dtype == DITTO_F16 || call->dtype == DITTO_BF16;
-    return call->pattern != DTI_PATTERN_ALL_REDUCE || call->dst != call->src ||
-           (!widens && call->count * call->element_bytes <= DTI_STAGED_IN_PLACE_BYTES);
+    return call->pattern != DTI_PATTERN_ALL_REDUCE || call->dst != call->src;
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
