@@ -8,13 +8,15 @@
 set -eu
 cd "$(dirname "$0")/.."
 sizes=$(awk 'BEGIN { for (i = 0; i <= 28; i++)
-    printf "%s%d", i == 0 ? "" : ",", int(1024 * 2 ^ (i / 2) / 64 + 0.5) * 64 }')
+    printf "%d ", int(1024 * 2 ^ (i / 2) / 64 + 0.5) * 64 }')
 
 # curve FORM WORDS: measures and prints one curve
 curve() {
     form=$1
     shift
-    build/bench/ditto-bench all-reduce --bytes "$sizes" --csv "$@" >"$rows" || bad=1
+    for size in $sizes; do # a process each, so that the thresholds are measured in the machine's present mode
+        build/bench/ditto-bench all-reduce --bytes "$size" --csv "$@" || bad=1
+    done >"$rows"
     awk -F , -v form="$form" '
         /^bench,/ { for (i = 1; i <= NF; i++) column[$i] = i; next }
         /^#/ || $column["algorithm"] != "ditto" { next }

@@ -40,8 +40,8 @@ typedef struct ditto_tuning {
 
     /** Results of at least this many bytes, on all replicas together, are written past the caches. Results of
      *  reductions in place, and those of reductions by groups, are not. By default it is 512K for each
-     *  replica, if creation finds that an all-reduce of 512K is then clearly faster, or else three quarters
-     *  of the last-level caches. */
+     *  replica, if creation finds that an all-reduce of 512K is then clearly faster, or else a third of
+     *  the last-level caches. */
     size_t stream_bytes;
 
     /** From this size on, DITTO_IMPLEMENTATION_DEFAULT means DITTO_IMPLEMENTATION_HIERARCHICAL, if there are

@@ -418,8 +418,8 @@ static size_t cache_bytes(const ditto_placement *placement)
 ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning, bool *in_time)
 {
     size_t cache = cache_bytes(dti_team_options(sync->team)->placement);
-    if (cache != 0)
-        tuning->stream_bytes = cache / 4 * 3;
+    if (cache != 0) /* sources and results fill two thirds then */
+        tuning->stream_bytes = cache / 3;
     struct trial trial = { .found = *tuning, .begin_ns = dti_now_ns() };
     trial.found.hierarchical_bytes = DITTO_NEVER_BYTES;
     *in_time = true;

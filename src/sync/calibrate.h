@@ -18,7 +18,9 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
  * it executes collectives in both forms for small_bytes, stream_bytes, fetch_bytes, if there are several
  * groups for hierarchical_bytes, and if there are two replicas for stage_bytes and stage_one_way_bytes, on
  * data that has to move. This takes a few milliseconds. If results past the caches are not faster in general,
- * stream_bytes is three quarters of the last-level caches, because filling them takes too long to measure.
+ * stream_bytes is a third of the last-level caches, because filling them takes too long to measure. On two
+ * threads of a Zen 4 core with a cache of 32 MiB, an all-reduce of 4 MiB past the caches took 1.02 to 1.03 of
+ * the time, 6 MiB 0.99, and 8 MiB 0.98. On two cores they took 0.69, 0.78 and 0.81.
  * Sets *in_time to false if the machine was too busy to measure. Fails with NO_MEMORY. */
 ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning, bool *in_time);
 
