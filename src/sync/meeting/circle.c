@@ -128,11 +128,22 @@ static void stop_if_in_circle(const struct dti_replica *self)
     dti_replica_stop(self);
 }
 
+/* A replica of an oversubscribed team does not spin, because another one may need its PU. But if the members
+ * of its group have PUs of their own, they come soon, unless replicas of other groups run there. So it polls
+ * this often before it looks at the clock. An all-reduce of 8 B in a group of two, whose other replicas had
+ * returned, took 1.3 to 1.4 times as long as in a strategy of two, and takes 1.15 to 1.2 times as long. */
+enum { POLLS = 8 };
+
 bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti_deadline *deadline,
                            dti_condition *condition, void *argument, dti_is_missing *is_missing,
                            uint64_t number)
 {
     struct dti_standstill *mine = &dti_reported_state(self)->standstill;
+    for (uint32_t poll = 0; poll < POLLS && !self->sync->oversubscribed; poll++) {
+        dti_pause();
+        if (condition(argument))
+            return true;
+    }
     uint64_t end_ns = dti_deadline_at(deadline), soon_ns = dti_lived_ns() + LONG_WAIT_NS;
     struct dti_deadline soon = { deadline->timeout_ms, soon_ns < end_ns ? soon_ns : end_ns };
     if (dti_wait(self->wait_queue, self->place, awaits, &self->wait_policy, &soon, condition, argument))
