@@ -847,6 +847,36 @@ class arena final : public std::pmr::memory_resource
     ditto_replica *self_;
 };
 
+// A tensor that a collective has made in memory of a replica. It belongs to the replica's own thread, and
+// must be gone before the replica's function returns.
+class made_tensor
+{
+  public:
+    made_tensor(ditto_replica *self, const ditto_tensor &made) noexcept : self_(self), made_(made) {}
+    made_tensor(made_tensor &&other) noexcept
+        : self_(other.self_), made_(std::exchange(other.made_, ditto_tensor()))
+    {
+    }
+    made_tensor &operator=(made_tensor &&) = delete;
+    ~made_tensor()
+    {
+        detail::ignore(ditto_free(self_, made_.data));
+    }
+    const ditto_tensor &get() const noexcept
+    {
+        return made_;
+    }
+    // T is the type of the tensor's dtype.
+    template <class T> span<const T> elements() const noexcept
+    {
+        return span<const T>(static_cast<const T *>(made_.data), ditto_tensor_bytes(&made_) / sizeof(T));
+    }
+
+  private:
+    ditto_replica *self_;
+    ditto_tensor made_;
+};
+
 // A replica, on its own thread, in a function of a run. It is copied freely, and owns nothing.
 //
 // Collectives take ranges: vectors, arrays, spans, and elements(first, last). A range that is read and one
@@ -1069,6 +1099,21 @@ class replica
         return moved("ditto_all_to_all", src, dst, 0, 0, [&](auto s, auto d, ditto_dtype dtype) {
             return ditto_all_to_all(self_, s.data(), d.data(), 0, &given, dtype, options);
         });
+    }
+    // The tensors of all replicas, one behind the other along an axis.
+    outcome<made_tensor> all_gather_tensor(const ditto_tensor &src, std::uint32_t axis) const
+    {
+        ditto_tensor made = ditto_tensor();
+        ditto_status status = ditto_all_gather_tensor(self_, &src, axis, &made);
+        return detail::give(status, made_tensor(self_, made));
+    }
+    // Each tensor is split along one axis. Parts from all replicas, one behind the other along another axis.
+    outcome<made_tensor> all_to_all_tensor(const ditto_tensor &src, std::uint32_t split_axis,
+                                           std::uint32_t concat_axis) const
+    {
+        ditto_tensor made = ditto_tensor();
+        ditto_status status = ditto_all_to_all_tensor(self_, &src, split_axis, concat_axis, &made);
+        return detail::give(status, made_tensor(self_, made));
     }
     // The root receives the elements of all replicas in dst, which on others may be empty. Without counts,
     // all replicas have equally many. With counts, which are equal on all replicas, replica k has counts[k].

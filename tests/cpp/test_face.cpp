@@ -53,6 +53,14 @@ static void move_parts(const seat &s)
     CHECK(dst[0] == 2 * id && dst[2 * n - 1] == 1000 * (n - 1) + 2 * id + 1);
     self.all_to_all(dst, dst, o); // in place, and back again
     CHECK(dst == src);
+    if (o == nullptr) { /* 2 rows each become a column of 2 n rows */
+        ditto::made_tensor columns = self.all_to_all_tensor(ditto::tensor(src, { 2, n }), 1, 0);
+        CHECK(columns.get().shape[0] == 2 * n && columns.get().shape[1] == 1);
+        CHECK(columns.elements<std::uint32_t>()[2 * n - 1] == 1000 * (n - 1) + n + id);
+        ditto::made_tensor rows = self.all_gather_tensor(ditto::tensor(src, { 2, n }), 1);
+        CHECK(rows.get().shape[1] == n * n &&
+              rows.elements<std::uint32_t>()[n * n - 1] == 1000 * (n - 1) + n - 1);
+    }
     std::vector<std::size_t> gives(n), takes(n, id + 1), counts(n);
     for (std::uint32_t k = 0; k < n; k++)
         counts[k] = gives[k] = k + 1;

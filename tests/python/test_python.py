@@ -109,6 +109,16 @@ def moved_parts(self):
     pending = self.all_to_all_start(out, out)
     pending.wait()
     assert (out == src).all()
+    if isinstance(self, ditto.Replica):
+        table = src.reshape(2, n)
+        columns = self.all_to_all_tensor(table, 1, 0)
+        assert columns.shape == (2 * n, 1) and columns[2 * n - 1, 0] == 1000 * (n - 1) + n + me
+        assert (self.all_to_all_tensor(columns, -2, -1) == table).all()
+        rows = self.all_gather_tensor(table[:1], -2)
+        assert rows.shape == (n, n) and rows[n - 1, n - 1] == 1000 * (n - 1) + n - 1
+        for wrong in (1, -2):
+            with unittest.TestCase().assertRaises(ditto.Error):
+                self.all_gather_tensor(src, wrong)
     counts = [k + 1 for k in range(n)]
     more, received = numpy.full(sum(counts), me), numpy.empty(n * (me + 1), int)
     self.all_to_all(more, received, counts, [me + 1] * n)
