@@ -472,18 +472,26 @@ class Strategy(_Object):
 
     def variable(self, value: NDArray[Any], name: str | None = None,
                  synchronization: Synchronization = "write", aggregation: Aggregation = "none",
-                 concurrency: Concurrency | None = None) -> Variable:
+                 concurrency: Concurrency | None = None, slice_axis: int | None = None,
+                 slice_along: Grouping | None = None) -> Variable:
         """Creates a variable with this value. `synchronization` is "write" (mirrored) or "read".
         `aggregation` is "none", "sum", "mean" or "first". `concurrency`, which only parameters have, is
-        "locked", "free_reads" or "hogwild"."""
+        "locked", "free_reads" or "hogwild". With `slice_axis`, that dimension is sliced over the ranks of
+        the groups of `slice_along`, or over all replicas."""
+        if slice_along is not None and slice_axis is None:
+            raise ValueError("slice_along is given without slice_axis, the dimension to slice")
+        if slice_axis is not None and slice_axis < 0:
+            slice_axis += value.ndim
         options = _c.VariableOptions(
             name=name.encode() if name else None,
             synchronization=_one_of(_SYNCHRONIZATIONS, synchronization, "the synchronization"),
             aggregation=_one_of(_AGGREGATIONS, aggregation, "the aggregation"),
-            concurrency=_one_of(_CONCURRENCIES, concurrency, "the concurrency") if concurrency else 0)
+            concurrency=_one_of(_CONCURRENCIES, concurrency, "the concurrency") if concurrency else 0,
+            partitioner=_c.Partitioner(kind=_c.PARTITION_BY_REPLICA if slice_axis is not None else 0),
+            slice_axis=slice_axis or 0, slice_along=slice_along._get() if slice_along is not None else None)
         tensor = _tensor_of(value, "the value")
         return Variable(_make(lib.ditto_variable_create, self._get(), ctypes.byref(tensor),
-                              ctypes.byref(options)), value, self)
+                              ctypes.byref(options)), value, self, slice_axis is not None)
 
     def optimizer(self, variables: Sequence[Variable], rule: Rule = "sgd", **options: Any) -> Optimizer:
         """Creates an optimizer of variables. `rule` is "sgd", "adam", "assign", "add" or "sub". `options` are
@@ -896,6 +904,13 @@ class Replica(_Collectives):
         array.flags.writeable = True
         return array
 
+    def slice(self, variable: Variable) -> tuple[NDArray[Any], int]:
+        """Returns this replica's slice of a variable that is sliced, as a read-only array like that of
+        `read`, and the first index of the slice in the sliced dimension."""
+        own, first = _c.Tensor(), ctypes.c_size_t()
+        _c.check(lib.ditto_local_slice(self._get(), variable._get(), ctypes.byref(own), ctypes.byref(first)))
+        return _array_at(own, variable), first.value
+
     def _in_place(self, call: Callable[..., int], variable: Variable) -> NDArray[Any]:
         data = ctypes.c_void_p()
         _c.check(call(self._get(), variable._get(), ctypes.byref(data)))
@@ -904,17 +919,21 @@ class Replica(_Collectives):
         return _array_at(tensor, variable)
 
     def assign(self, variable: Variable, value: NDArray[Any]) -> None:
-        """Assigns a value. The aggregation of the variable says what the values of replicas become
-        together."""
-        _c.check(lib.ditto_assign(self._get(), variable._get(), 1, variable._fits(value)))
+        """Assigns a value, or that of the slice of a variable that is sliced. The aggregation of the variable
+        says what the values of replicas become together."""
+        self._write(variable, 1, value)
 
     def assign_add(self, variable: Variable, value: NDArray[Any]) -> None:
         """Adds a value, as `assign` assigns one."""
-        _c.check(lib.ditto_assign(self._get(), variable._get(), 2, variable._fits(value)))
+        self._write(variable, 2, value)
 
     def assign_sub(self, variable: Variable, value: NDArray[Any]) -> None:
         """Subtracts a value, as `assign` assigns one."""
-        _c.check(lib.ditto_assign(self._get(), variable._get(), 3, variable._fits(value)))
+        self._write(variable, 3, value)
+
+    def _write(self, variable: Variable, how: int, value: NDArray[Any]) -> None:
+        shape = self.slice(variable)[0].shape if variable._is_sliced else None
+        _c.check(lib.ditto_assign(self._get(), variable._get(), how, variable._fits(value, shape)))
 
     @property
     def worker(self) -> int | None:
@@ -1034,22 +1053,26 @@ class Variable(_Object):
     methods are for outside of a run."""
     _destroy = "ditto_variable_destroy"
 
-    def __init__(self, handle: ctypes.c_void_p, value: NDArray[Any], strategy: Strategy) -> None:
+    def __init__(self, handle: ctypes.c_void_p, value: NDArray[Any], strategy: Strategy,
+                 is_sliced: bool) -> None:
         super().__init__(handle)
         self._strategy = strategy  # it has the memory
         self._shape: tuple[int, ...] = value.shape
         self._dtype: numpy.dtype[Any] = value.dtype
+        self._is_sliced = is_sliced
 
     def _spec(self) -> _c.Tensor:
         tensor = _c.Tensor()
         _c.check(lib.ditto_variable_spec(self._get(), ctypes.byref(tensor)))
         return tensor
 
-    def _fits(self, value: NDArray[Any]) -> ctypes.c_void_p:
+    def _fits(self, value: NDArray[Any], slice_shape: tuple[int, ...] | None = None) -> ctypes.c_void_p:
         address, _, _ = _check_array(value, "the value", False)
-        if value.shape != self._shape or value.dtype != self._dtype:
-            raise ValueError(f"the value is {value.dtype} of shape {value.shape}, and the variable is "
-                             f"{self._dtype} of shape {self._shape}")
+        shape = self._shape if slice_shape is None else slice_shape
+        if value.shape != shape or value.dtype != self._dtype:
+            raise ValueError(f"the value is {value.dtype} of shape {value.shape}, and the "
+                             f"{'variable' if slice_shape is None else 'slice'} is {self._dtype} of shape "
+                             f"{shape}")
         return address
 
     @property

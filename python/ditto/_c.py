@@ -101,6 +101,9 @@ class Group(ctypes.Structure):
                 ("slot", ctypes.c_uint32), ("run", ctypes.c_uint32)]
 
 
+PARTITION_BY_REPLICA = 4
+
+
 class Partitioner(ctypes.Structure):
     """ditto_partitioner"""
     _fields_ = [("kind", ctypes.c_int), ("num_shards", ctypes.c_size_t), ("bytes", ctypes.c_size_t)]

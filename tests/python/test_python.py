@@ -692,6 +692,44 @@ class Objects(unittest.TestCase):
                 strategy.run(lambda self: self.assign(mirrored, numpy.zeros((2, 3))))
             self.assertIn("3 replicas", strategy.describe())
 
+    def test_slices(self):
+        whole = numpy.arange(35.0).reshape(5, 7)
+        with ditto.Strategy(4) as strategy:
+            axes = strategy.mesh({"data": 2, "tensor": 2})
+            weights = strategy.variable(whole, "w", aggregation="sum", slice_axis=-1,
+                                        slice_along=axes["tensor"])
+            rows = strategy.variable(whole[:4].copy(), "r", slice_axis=0)
+            adam = strategy.optimizer([weights], "sgd", learning_rate=1.0)
+
+            def work(self):
+                own, first = self.slice(weights)
+                rank = self.group(axes["tensor"]).id
+                assert first == 4 * rank and (own == whole[:, first:first + 4 - rank]).all()
+                assert not own.flags.writeable
+                self.assign_add(weights, numpy.ones_like(own))  # by both replicas that have the slice
+                self.apply(adam, [numpy.ones_like(own)])
+                assert (self.slice(weights)[0] == whole[:, first:first + 4 - rank]).all()
+                row, first = self.slice(rows)
+                assert first == self.id and (row == whole[first]).all()
+                for wrong in (lambda: self.assign(weights, whole), lambda: self.assign(rows, row[0])):
+                    with self_test.assertRaisesRegex(ValueError, "the slice is float64 of shape"):
+                        wrong()
+                with self_test.assertRaisesRegex(ditto.Error, "ditto_local_slice"):
+                    self.read(weights)
+
+            self_test = self
+            strategy.run(work)
+            self.assertTrue((weights.read() == whole).all())
+            weights.assign(2 * whole)
+            self.assertEqual(strategy.run(lambda self: float(self.slice(weights)[0][4, 0])),
+                             [56.0, 64.0, 56.0, 64.0])
+            for wrong in ({"slice_axis": 2}, {"slice_axis": 0, "slice_along": axes["data"],
+                                              "synchronization": "read"}):
+                with self.assertRaises(ditto.Error):
+                    strategy.variable(whole, **wrong)
+            with self.assertRaisesRegex(ValueError, "slice_axis"):
+                strategy.variable(whole, slice_along=axes["data"])
+
     def test_input(self):
         rows = numpy.arange(40, dtype=numpy.float32).reshape(20, 2)
         labels = numpy.arange(20, dtype=numpy.int64)
