@@ -20,7 +20,6 @@ enum { LANES = 8, SUMS = 8, ROWS = 4, UNROLLED = 4 };
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef uint32_t lane_words __attribute__((vector_size(LANES * sizeof(uint32_t))));
-typedef uint16_t lane_halves __attribute__((vector_size(LANES * sizeof(uint16_t))));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -66,7 +65,10 @@ INLINE float total(const lanes *sums)
     return sum[0];
 }
 
-/* Computes `outputs` x `rows` dot products, at most SUMS: of the outputs o, o + apart, and so on. */
+/* Computes `outputs` x `rows` dot products, at most SUMS: of the outputs o, o + apart, and so on. Where each
+ * weight has more to be done than a product with one f32, the processor fetches too little ahead, so the next
+ * row is prefetched: a position of 1.1 B parameters in bf16 took 43 and 65 ms, and 55 and 82 ms without,
+ * between two cores and two threads of one. */
 INLINE void multiply_tile(float *out, size_t stride, const float *x, const struct matrix *w, bool half,
                           size_t o, size_t apart, const size_t outputs, const size_t rows)
 {
@@ -77,7 +79,7 @@ INLINE void multiply_tile(float *out, size_t stride, const float *x, const struc
         for (size_t k = 0; k < outputs; k++) {
             lanes weight, element;
             size_t at = (o + k * apart) * inputs + i;
-            if (rows > 1)
+            if (rows > 1 || half)
                 __builtin_prefetch((const char *)w->data + (at + inputs) * (half ? 2 : 4), 0, 2);
             load_weights(&weight, w, half, at);
 #pragma GCC unroll 8
