@@ -847,20 +847,26 @@ class arena final : public std::pmr::memory_resource
     ditto_replica *self_;
 };
 
-// A tensor that a collective has made in memory of a replica. It belongs to the replica's own thread, and
-// must be gone before the replica's function returns.
-class made_tensor
+// A tensor that a collective has made in memory of a replica, which it frees. It belongs to the replica's own
+// thread, and must be gone before the replica's function returns.
+class owned_tensor
 {
   public:
-    made_tensor(ditto_replica *self, const ditto_tensor &made) noexcept : self_(self), made_(made) {}
-    made_tensor(made_tensor &&other) noexcept
+    owned_tensor(ditto_replica *self, const ditto_tensor &made) noexcept : self_(self), made_(made) {}
+    owned_tensor(owned_tensor &&other) noexcept
         : self_(other.self_), made_(std::exchange(other.made_, ditto_tensor()))
     {
     }
-    made_tensor &operator=(made_tensor &&) = delete;
-    ~made_tensor()
+    owned_tensor &operator=(owned_tensor &&other) noexcept
     {
-        detail::ignore(ditto_free(self_, made_.data));
+        std::swap(self_, other.self_);
+        std::swap(made_, other.made_);
+        return *this;
+    }
+    ~owned_tensor()
+    {
+        if (made_.data != nullptr)
+            detail::ignore(ditto_free(self_, made_.data));
     }
     const ditto_tensor &get() const noexcept
     {
@@ -1100,20 +1106,20 @@ class replica
             return ditto_all_to_all(self_, s.data(), d.data(), 0, &given, dtype, options);
         });
     }
-    // The tensors of all replicas, one behind the other along an axis.
-    outcome<made_tensor> all_gather_tensor(const ditto_tensor &src, std::uint32_t axis) const
+    // Concatenates the tensors of all replicas along an axis.
+    outcome<owned_tensor> all_gather_tensor(const ditto_tensor &src, std::uint32_t axis) const
     {
         ditto_tensor made = ditto_tensor();
         ditto_status status = ditto_all_gather_tensor(self_, &src, axis, &made);
-        return detail::give(status, made_tensor(self_, made));
+        return detail::give(status, owned_tensor(self_, made));
     }
-    // Each tensor is split along one axis. Parts from all replicas, one behind the other along another axis.
-    outcome<made_tensor> all_to_all_tensor(const ditto_tensor &src, std::uint32_t split_axis,
-                                           std::uint32_t concat_axis) const
+    // Splits each tensor along one axis, and concatenates the parts from all replicas along another.
+    outcome<owned_tensor> all_to_all_tensor(const ditto_tensor &src, std::uint32_t split_axis,
+                                            std::uint32_t concat_axis) const
     {
         ditto_tensor made = ditto_tensor();
         ditto_status status = ditto_all_to_all_tensor(self_, &src, split_axis, concat_axis, &made);
-        return detail::give(status, made_tensor(self_, made));
+        return detail::give(status, owned_tensor(self_, made));
     }
     // The root receives the elements of all replicas in dst, which on others may be empty. Without counts,
     // all replicas have equally many. With counts, which are equal on all replicas, replica k has counts[k].

@@ -70,8 +70,9 @@ typedef struct ditto_tuning {
      *  meeting for each 128K then, and small_bytes and stream_bytes do not apply. This is done for calls of
      *  all-reduce out of place, reduce-scatter, all-gather and all-to-all with a dtype and with equal parts,
      *  of at most 4M bytes, and less than helper_bytes where replicas have helpers. Where a core takes lines
-     *  back slowly that another one has read, it takes as little as a fifth of the time. By default creation
-     *  finds out whether it is faster, and from which size on. */
+     *  back slowly that another one has read, it takes as little as a fifth of the time. An all-reduce in
+     *  place of at least this many bytes takes two meetings, also below small_bytes. By default creation
+     *  finds out whether this is faster, and from which size on. */
     size_t stage_bytes;
 
     /** The same for reduce, broadcast, gather, scatter and scans. Their data moves in one direction, so a

@@ -838,25 +838,26 @@ class Replica(_Collectives):
         return Group(self, place) if place.size != 0 else None
 
     def all_gather_tensor(self, array: NDArray[Any], axis: int = 0) -> NDArray[Any]:
-        """Returns the arrays of all replicas, one behind the other along an axis. Their shapes may differ
-        along it alone."""
+        """Concatenates the arrays of all replicas along an axis. Their shapes may differ along it alone."""
         return self._tensor(lib.ditto_all_gather_tensor, array, axis)
 
     def all_to_all_tensor(self, array: NDArray[Any], split_axis: int, concat_axis: int) -> NDArray[Any]:
         """Splits the array of each replica into equal parts along one axis, gives part k to replica k, and
-        returns the parts from all replicas, one behind the other along another axis. So a matrix whose rows
-        are divided among the replicas becomes one whose columns are, with 1 and 0."""
+        concatenates the parts from all replicas along another axis. So a matrix whose rows are divided among
+        the replicas becomes one whose columns are, with 1 and 0."""
         return self._tensor(lib.ditto_all_to_all_tensor, array, split_axis, concat_axis)
 
     def _tensor(self, function: Any, array: NDArray[Any], *axes: int) -> NDArray[Any]:
         """Returns a copy of the tensor that a collective makes in the replica's memory."""
-        made = _c.Tensor()
-        numbers = [ctypes.c_uint32(axis + array.ndim if axis < 0 else axis) for axis in axes]
-        _c.check(function(self._get(), ctypes.byref(_tensor_of(array, "the array")), *numbers,
-                          ctypes.byref(made)))
-        result = _array_at(made, None).copy()
-        _c.check(lib.ditto_free(self._get(), ctypes.c_void_p(made.data)))
-        return result
+        given, made = _tensor_of(array, "the array"), _c.Tensor()
+        # C has an error for an axis that there is not, which all replicas get.
+        numbers = [ctypes.c_uint32(axis % array.ndim if -array.ndim <= axis < array.ndim else _c.MAX_RANK)
+                   for axis in axes]
+        _c.check(function(self._get(), ctypes.byref(given), *numbers, ctypes.byref(made)))
+        try:
+            return _array_at(made, None).copy()
+        finally:
+            _c.check(lib.ditto_free(self._get(), ctypes.c_void_p(made.data)))
 
     def merge_call(self, function: Callable[[], object]) -> None:
         """Pauses all replicas, and calls `function()` once. In it, variables are read and assigned as outside

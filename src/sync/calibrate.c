@@ -4,7 +4,6 @@
 #include "replicas/memory/arena.h"
 #include "replicas/placement/placement.h"
 #include "sync/algorithms/collective.h"
-#include "sync/algorithms/staged.h"
 #include "sync/meeting/meeting.h"
 
 #include <sched.h>
@@ -129,9 +128,10 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 enum { TRIES = 3, TRY_NS = 60000, BUDGET_NS = 30000000 };
 enum { MOST_BYTES = 512 << 10 };
 
-/* Where an operation has its result. With BOTH, the first half of the operations has it in place. They do not
- * take turns, because each would then announce another call than the one before, which costs algorithms with
- * two meetings more than those with one. */
+/* Where an operation has its result. With BOTH, the first half of the operations has it in place. If they
+ * took turns, each would announce another call than the one before. This costs an algorithm with two meetings
+ * two announcements a call, and one with one meeting none, because meetings use two announcements by turns.
+ * */
 enum result_place { BOTH, IN_PLACE, OUT_OF_PLACE };
 
 struct trial {
@@ -233,6 +233,7 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
     if (self->index == 0) {
         uint32_t least = attempt->place == BOTH ? 2 : 1;
         trial->times = ns * 40 < TRY_NS ? 40 : ns * least > TRY_NS ? least : (uint32_t)(TRY_NS / ns);
+        trial->times -= trial->times % least; /* as many in place as out of place */
         trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
     }
     return meet(self);
@@ -342,8 +343,11 @@ static ditto_status find_stage(struct dti_replica *self, struct trial *trial, fl
     DTI_TRY(meet(self)); /* replica 0 has set the other thresholds */
     bool is_faster = true;
     for (uint32_t i = 0; i < sizes; i++) {
-        bool in_place = pattern == DTI_PATTERN_BROADCAST, faster;
-        enum result_place place = in_place ? IN_PLACE : tried[i] > DTI_PAYLOAD_BYTES ? OUT_OF_PLACE : BOTH;
+        /* A call in place that is not staged either way takes the mailboxes otherwise, if it is small. */
+        enum result_place place = pattern == DTI_PATTERN_BROADCAST ? IN_PLACE
+                                  : tried[i] > DTI_PAYLOAD_BYTES   ? OUT_OF_PLACE
+                                                                   : BOTH;
+        bool faster;
         struct attempt usual = { tried[i], place, trial->found, pattern }, staged;
         usual.tuning.stage_bytes = usual.tuning.stage_one_way_bytes = DITTO_NEVER_BYTES;
         staged = usual;
@@ -383,8 +387,16 @@ static ditto_status measure(struct dti_replica *self, void *argument)
     return status;
 }
 
-/* ThreadSanitizer has these functions. In a program that is compiled with it, it sees the copies of a library
- * that is not, but not what orders them. It ignores those of this thread between the two calls. */
+/* ThreadSanitizer defines these functions. If only the program is compiled with it, it sees the copies that
+ * the library makes by memcpy, but not the atomics that order them. Between Begin and End it ignores this
+ * thread. If the library is compiled with it, it sees all, and is to check the measurements, too. */
+#if defined(__SANITIZE_THREAD__)
+#define IS_CHECKED true
+#elif defined(__has_feature)
+#define IS_CHECKED __has_feature(thread_sanitizer)
+#else
+#define IS_CHECKED false
+#endif
 void AnnotateIgnoreReadsBegin(const char *file, int line) __attribute__((weak));
 void AnnotateIgnoreReadsEnd(const char *file, int line) __attribute__((weak));
 void AnnotateIgnoreWritesBegin(const char *file, int line) __attribute__((weak));
@@ -392,13 +404,13 @@ void AnnotateIgnoreWritesEnd(const char *file, int line) __attribute__((weak));
 
 static ditto_status measure_unseen(struct dti_replica *self, void *argument)
 {
-    if (AnnotateIgnoreReadsBegin == NULL)
+    if (IS_CHECKED || AnnotateIgnoreReadsBegin == NULL || AnnotateIgnoreWritesBegin == NULL)
         return measure(self, argument);
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    AnnotateIgnoreReadsBegin("", 0);
+    AnnotateIgnoreWritesBegin("", 0);
     ditto_status status = measure(self, argument);
-    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    AnnotateIgnoreWritesEnd("", 0);
+    AnnotateIgnoreReadsEnd("", 0);
     return status;
 }
 
@@ -418,7 +430,7 @@ static size_t cache_bytes(const ditto_placement *placement)
 ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning, bool *in_time)
 {
     size_t cache = cache_bytes(dti_team_options(sync->team)->placement);
-    if (cache != 0) /* sources and results fill two thirds then */
+    if (cache != 0) /* sources and results out of place fill two thirds then */
         tuning->stream_bytes = cache / 3;
     struct trial trial = { .found = *tuning, .begin_ns = dti_now_ns() };
     trial.found.hierarchical_bytes = DITTO_NEVER_BYTES;

@@ -54,10 +54,13 @@ static void move_parts(const seat &s)
     self.all_to_all(dst, dst, o); // in place, and back again
     CHECK(dst == src);
     if (o == nullptr) { /* 2 rows each become a column of 2 n rows */
-        ditto::made_tensor columns = self.all_to_all_tensor(ditto::tensor(src, { 2, n }), 1, 0);
+        ditto::owned_tensor columns = self.all_to_all_tensor(ditto::tensor(src, { 2, n }), 1, 0);
         CHECK(columns.get().shape[0] == 2 * n && columns.get().shape[1] == 1);
         CHECK(columns.elements<std::uint32_t>()[2 * n - 1] == 1000 * (n - 1) + n + id);
-        ditto::made_tensor rows = self.all_gather_tensor(ditto::tensor(src, { 2, n }), 1);
+        columns = self.all_to_all_tensor(columns.get(), 0, 1); // and back
+        CHECK(columns.get().shape[0] == 2 &&
+              std::equal(src.begin(), src.end(), columns.elements<std::uint32_t>().begin()));
+        ditto::owned_tensor rows = self.all_gather_tensor(ditto::tensor(src, { 2, n }), 1);
         CHECK(rows.get().shape[1] == n * n &&
               rows.elements<std::uint32_t>()[n * n - 1] == 1000 * (n - 1) + n - 1);
     }

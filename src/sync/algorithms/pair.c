@@ -30,9 +30,10 @@ void dti_combine_pair(const struct dti_kernel *kernel, size_t element_bytes, cha
 /* A replica that makes its whole result reads all lines of the other one's source. If each made one half for
  * both, it would read half of those lines, write as many lines of the other one's result, which have to be
  * fetched first, and get half of its own result back: one and a half times as many transfers, for half of the
- * additions. An all-reduce of 128 KiB took 117 us by halves and 67 us so on two cores of a Zen 4, and 14.5
- * and 8.1 us on two threads of one core, where 384 KiB took the same time in both ways. Conversions of f16
- * and bf16 cost more than the transfers. Results that are sources must be made by halves. */
+ * additions. An all-reduce of 128 KiB took 117 us by halves and 67 us if each computes the whole, on two
+ * cores of a Zen 4, and 14.5 and 8.1 us on two threads of one core. At 384 KiB both take the same time on two
+ * threads. Conversions of f16 and bf16 cost more than the transfers. Results that are sources must be made by
+ * halves. */
 bool dti_each_makes_its_own(const struct dti_call *one, const struct dti_call *other,
                             const struct dti_kernel *kernel)
 {
@@ -57,7 +58,8 @@ bool dti_all_reduce_pair(struct dti_replica *self, const struct dti_prepared_cal
     const struct dti_call *mine = prepared->call;
     const struct dti_kernel *kernel = prepared->reduction.kernel;
     if (self->num_replicas != 2 || mine->pattern != DTI_PATTERN_ALL_REDUCE || kernel == NULL ||
-        kernel->divide != NULL || prepared->choice.streams || me->helper_work != NULL)
+        kernel->divide != NULL || prepared->choice.streams ||
+        (me->helper_work != NULL && prepared->size.own >= sync->tuning.given.helper_bytes))
         return false;
     const struct dti_call *theirs = dti_call_of(sync, !self->index, seq);
     const struct dti_call *call[2] = { self->index == 0 ? mine : theirs, self->index == 0 ? theirs : mine };

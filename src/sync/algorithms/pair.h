@@ -17,8 +17,8 @@ bool dti_each_makes_its_own(const struct dti_call *one, const struct dti_call *o
                             const struct dti_kernel *kernel);
 
 /* Makes this replica's part of the results of meeting `seq`. Returns false, without doing anything, unless it
- * is an all-reduce of two replicas with a kernel, without MEAN, streams and helpers. The replica has access
- * to the other one's buffers. */
+ * is an all-reduce of two replicas with a kernel, without MEAN and streams, and without helpers if it has at
+ * least helper_bytes. The replica has access to the other one's buffers. */
 bool dti_all_reduce_pair(struct dti_replica *self, const struct dti_prepared_call *prepared, uint32_t seq);
 
 #endif
