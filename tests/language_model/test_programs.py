@@ -7,6 +7,7 @@ files are refused, and a training that is resumed has the same bits as one that 
 """
 
 import filecmp
+import importlib.util
 import math
 import os
 import re
@@ -18,6 +19,10 @@ import tempfile
 REFERENCE, GENERATE, LOGITS_TEST = sys.argv[1:4]
 TRAIN = sys.argv[4] if len(sys.argv) > 4 else None
 WITHIN = 100  # seconds
+
+specification = importlib.util.spec_from_file_location("reference", REFERENCE)
+reference = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(reference)
 
 
 def run(*words, status=0, **more):
@@ -231,6 +236,46 @@ def check_learning():
     assert slow[-1] > 0.97 * slow[0], slow
 
 
+def exported(steps, rate, *words):
+    """Trains that many steps, and returns the numbers of each array of the model."""
+    run(TRAIN, REFERENCE, "--dim", 40, "--hidden", 53, "--layers", 2, "--heads", 10, "--kv-heads", 5,
+        "--positions", 24, "--batch", 2, "--report-every", 1, "--warm-up", 0, "--steps", steps, "--rate",
+        rate, "--export", "stepped", *words)
+    with open("stepped/model.bin", "rb") as file:
+        data, arrays, at = file.read(), {}, 28
+    layout = reference.Header(*struct.unpack("<7i", data[:28])).layout()
+    for name, *sizes in layout:
+        arrays[name] = struct.unpack_from(f"<{math.prod(sizes)}f", data, at)
+        at += 4 * math.prod(sizes)
+    return arrays
+
+
+def check_steps():
+    """The first step of Adam changes each element by the rate, whatever its gradient is. What is beyond that
+    is the decay, a tenth of the element in matrices and nothing in vectors. With 3 steps instead of 2, the
+    rate of the second step is higher, along half a cosine from 1 to 0.1."""
+    low, high = exported(1, 5000), exported(1, 10000)
+    for name, elements in low.items():
+        products = squares = 0
+        for a, b in zip(elements, high[name]):
+            change = (a - b) / 0.005
+            before, beyond = a + 0.005 * change, change - math.copysign(1, change)
+            if abs(beyond) < 0.5:  # it has a gradient
+                products += beyond * before
+                squares += before**2
+        decay = products / squares if name != "rotations" else 0.1
+        wanted = 0 if name.startswith("rms") else 0.1
+        assert abs(decay - wanted) < 0.03, f"{name} decays by {decay}"
+    first = exported(1, 5000)
+    second = exported(2, 5000, "--checkpoint", "of_2")
+    exported(3, 5000, "--checkpoint", "of_3")
+    os.remove("of_3/checkpoint-3.h5")
+    other = exported(2, 5000, "--checkpoint", "of_3", "--resume")
+    ratios = sorted((c - a) / (b - a) for a, b, c in zip(first["wq"], second["wq"], other["wq"]) if b != a)
+    wanted = (0.55 + 0.45 * math.cos(math.pi / 3)) / 0.55
+    assert abs(ratios[len(ratios) // 2] - wanted) < 0.01, f"{ratios[len(ratios) // 2]}, not {wanted}"
+
+
 def check_folders():
     """What a folder has, and wrong paths, never cost a training."""
     def refuses(words, message):
@@ -285,6 +330,7 @@ def main():
         check_speed()
         check_damaged()
         if TRAIN:
+            check_steps()
             check_learning()
             check_training()
             check_folders()
