@@ -505,6 +505,105 @@ static void training_goes_on_from_a_checkpoint_with_another_slicing(void **state
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* One variable is sliced along "tensor", one along "data", one over all replicas, and one is mirrored. */
+enum { KINDS = 4 };
+struct mixed {
+    struct setting t;
+    ditto_variable *variable[KINDS];
+    ditto_optimizer *optimizer;
+};
+
+/* Every element of the gradient of replica i is i + 1. */
+static ditto_status step_mixed(ditto_replica *self, void *argument)
+{
+    struct mixed *m = argument;
+    float gradient[COUNT];
+    ditto_tensor gradients[KINDS];
+    for (int i = 0; i < COUNT; i++)
+        gradient[i] = (float)ditto_replica_id(self) + 1;
+    for (int k = 0; k < KINDS; k++) {
+        DITTO_TRY(ditto_local_slice(self, m->variable[k], &gradients[k], NULL));
+        gradients[k].data = gradient;
+    }
+    return ditto_apply(self, m->optimizer, gradients, NULL);
+}
+
+/* x + 2 g, and counts in a slot how often an element was updated. */
+static void add_twice(const ditto_rule_range *range, void *user)
+{
+    float *value = range->value, *calls = range->slot[0];
+    const float *gradient = range->gradient;
+    (void)user;
+    for (size_t i = 0; i < range->count; i++) {
+        value[i] += 2 * gradient[i];
+        calls[i] += 1;
+    }
+}
+
+/* Returns the sum of i + 1 over the replicas that have the slice of an index in dimension 1, and their
+ * number. */
+static float sum_of_mirrors(int kind, uint32_t data, uint32_t tensor, uint32_t index, float *mirrors)
+{
+    const uint32_t slices[KINDS] = { tensor, data, data * tensor, 1 };
+    float sum = 0;
+    uint32_t slice = 0;
+    while (begin_of(D1, slices[kind], slice + 1) <= index)
+        slice++;
+    *mirrors = 0;
+    for (uint32_t i = 0; i < data * tensor; i++) {
+        const uint32_t rank[KINDS] = { i % tensor, i / tensor, i, 0 };
+        sum += rank[kind] == slice ? (float)i + 1 : 0;
+        *mirrors += rank[kind] == slice;
+    }
+    return sum;
+}
+
+static void an_optimizer_steps_variables_of_several_slicings(void **state)
+{
+    static const struct slicing meshes[] = { { .data = 2, .tensor = 2 },
+                                             { .data = 2, .tensor = 3 },
+                                             { .data = 4, .tensor = 2, .two_nodes = true } };
+    static const char *const names[KINDS] = { "by tensor", "by data", "by all", "mirrored" };
+    static float found[COUNT];
+    ditto_tensor initial = { NULL, DITTO_F32, 3, { D0, D1, D2 }, 0 };
+    ditto_variable *calls;
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof meshes / sizeof meshes[0]; i++) {
+        struct mixed m;
+        ditto_op op = i % 2 == 0 ? DITTO_SUM : DITTO_MEAN;
+        const struct slicing *s = &meshes[i / 2];
+        begin(&m.t, s);
+        for (int k = 0; k < KINDS; k++) {
+            ditto_variable_options options = OPTIONS(variable, .name = names[k], .slice_axis = 1);
+            options.partitioner.kind = k < 3 ? DITTO_PARTITION_BY_REPLICA : DITTO_PARTITION_DEFAULT;
+            options.slice_along = k == 0 ? m.t.axis[1] : k == 1 ? m.t.axis[0] : NULL;
+            assert_ok(ditto_variable_create(m.t.strategy, &initial, &options, &m.variable[k]));
+        }
+        ditto_optimizer_options rule = OPTIONS(optimizer, .rule = DITTO_RULE_FUNCTION, .function = add_twice,
+                                               .num_slots = 1, .op = op);
+        assert_ok(ditto_optimizer_create(m.variable, KINDS, &rule, &m.optimizer));
+        for (int step = 0; step < 3; step++)
+            assert_ok(ditto_strategy_run(m.t.strategy, step_mixed, &m));
+        for (int k = 0; k < KINDS; k++) {
+            assert_ok(ditto_variable_read(m.variable[k], found, sizeof found));
+            for (int e = 0; e < COUNT; e++) {
+                float mirrors, sum = sum_of_mirrors(k, s->data, s->tensor, (uint32_t)e / D2 % D1, &mirrors);
+                float wanted = 6 * (op == DITTO_SUM ? sum : sum / mirrors);
+                assert_true(is_near(found[e], wanted));
+            }
+            assert_ok(ditto_optimizer_slot(m.optimizer, (uint32_t)k, "slot0", &calls));
+            assert_ok(ditto_variable_read(calls, found, sizeof found));
+            for (int e = 0; e < COUNT; e++)
+                assert_true(found[e] == 3);
+        }
+        assert_ok(ditto_optimizer_destroy(m.optimizer));
+        for (int k = 1; k < KINDS; k++)
+            assert_ok(ditto_variable_destroy(m.variable[k]));
+        m.t.v = m.variable[0];
+        end(&m.t);
+    }
+}
+
 /* What one replica does otherwise than the others in a step. */
 enum difference { RATE, NORM, CALLS_IN_RULE };
 
@@ -711,6 +810,7 @@ int main(void)
         cmocka_unit_test(indexed_updates_need_slices_of_rows),
         cmocka_unit_test(checkpoints_do_not_depend_on_the_slicing),
         cmocka_unit_test(an_optimizer_steps_slices_as_it_steps_the_whole),
+        cmocka_unit_test(an_optimizer_steps_variables_of_several_slicings),
         cmocka_unit_test(training_goes_on_from_a_checkpoint_with_another_slicing),
         cmocka_unit_test(a_step_of_slices_must_agree),
         cmocka_unit_test(a_stopped_run_ends_assignments_of_own_slices),
