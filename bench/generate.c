@@ -175,7 +175,7 @@ void bench_generate(uint32_t replicas, bool csv)
         options.num_replicas = replicas;
         must(ditto_strategy_create(DITTO_MIRRORED, &options, &c.strategy));
         c.weights = weights_create(c.strategy, &g->shape, 1, replicas,
-                                   &(struct weight_source){ .seed = 1, .deviation = 0.02f, .half = g->half });
+                                   &(struct weight_source){ .seed = 1, .deviation = 0.02f, .bf16 = g->bf16 });
         measure_case(&c, i, count > 0 ? &peers[0] : NULL);
         print_rows(&c, replicas, csv);
         fflush(stdout); /* the next model takes long */

@@ -8,7 +8,7 @@
 struct generation {
     const char *name;
     struct model_shape shape;
-    bool half;
+    bool bf16;
     uint32_t batch;
 };
 

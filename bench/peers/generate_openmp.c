@@ -48,21 +48,21 @@ static float *room(size_t count)
 static void make_part(struct thread *t, enum parameter p, size_t rows, size_t unit, uint32_t id,
                       uint32_t threads)
 {
-    bool half = model->half;
+    bool bf16 = model->bf16;
     size_t units = rows / unit, first = units * id / threads, end = units * (id + 1) / threads,
            inputs = parameter_shape(&model->shape, p).inputs,
            layers = p == CLASSIFIER ? 1 : model->shape.layers, count = layers * (end - first) * unit * inputs;
-    void *data = room(half ? (count + 1) / 2 : count);
+    void *data = room(bf16 ? (count + 1) / 2 : count);
     uint32_t random = 1 + id;
     for (size_t i = 0; i < count; i++) {
         random = random * 1664525u + 1013904223u;
         float element = ((float)(random >> 8) / (float)(1 << 24) - 0.5f) * 0.07f;
-        if (half)
+        if (bf16)
             ((uint16_t *)data)[i] = round_to_bf16(element);
         else
             ((float *)data)[i] = element;
     }
-    t->part[p] = (struct part){ { data, half, (end - first) * unit, inputs }, first * unit };
+    t->part[p] = (struct part){ { data, bf16, (end - first) * unit, inputs }, first * unit };
 }
 
 static void make(struct thread *t, uint32_t id, uint32_t threads)
@@ -77,10 +77,10 @@ static void make(struct thread *t, uint32_t id, uint32_t threads)
     make_part(t, UP, s->hidden, 1, id, threads);
     make_part(t, DOWN, s->dim, 1, id, threads);
     make_part(t, CLASSIFIER, s->vocabulary, 1, id, threads);
-    size_t remembered = (size_t)s->layers * GENERATED_POSITIONS * model->batch * t->part[KEY].matrix.outputs;
+    size_t kv_cache = (size_t)s->layers * GENERATED_POSITIONS * model->batch * t->part[KEY].matrix.outputs;
     t->query = room(model->batch * t->part[QUERY].matrix.outputs);
-    t->key = room(remembered);
-    t->value = room(remembered);
+    t->key = room(kv_cache);
+    t->value = room(kv_cache);
     t->normal = room((size_t)model->batch * s->dim);
     t->score = room(GENERATED_POSITIONS);
 }
@@ -100,7 +100,7 @@ static void forget(struct thread *t)
 static struct matrix of_layer(const struct thread *t, enum parameter p, uint32_t layer)
 {
     struct matrix m = t->part[p].matrix;
-    m.data = (const char *)m.data + layer * m.outputs * m.inputs * (m.half ? 2 : 4);
+    m.data = (const char *)m.data + layer * m.outputs * m.inputs * (m.bf16 ? 2 : 4);
     return m;
 }
 
@@ -119,21 +119,21 @@ static void attention(struct thread *t, uint32_t layer, uint32_t position)
     struct matrix q = of_layer(t, QUERY, layer), k = of_layer(t, KEY, layer), v = of_layer(t, VALUE, layer);
     size_t width = k.outputs, stride = GENERATED_POSITIONS * width,
            at = (size_t)layer * model->batch * stride + position * width;
-    float turn[256];
-    find_turn(turn, position, head);
+    float angles[256];
+    find_angles(angles, position, head);
     multiply(t->query, q.outputs, t->normal, model->batch, &q);
     multiply(t->key + at, stride, t->normal, model->batch, &k);
     multiply(t->value + at, stride, t->normal, model->batch, &v);
     for (uint32_t b = 0; b < model->batch; b++) {
         float *query = t->query + b * q.outputs, *key = t->key + at + b * stride,
               *value = t->value + at + b * stride;
-        rotate(query, turn, q.outputs / head, head, false);
-        rotate(key, turn, width / head, head, false);
+        rotate(query, angles, q.outputs / head, head, false);
+        rotate(key, angles, width / head, head, false);
         for (size_t h = 0; h < q.outputs / head; h++) {
             size_t shared = h / queries * head;
             attend(attended + b * s->dim + t->part[QUERY].first + h * head, t->score, query + h * head,
-                   &(struct remembered){ key - position * width + shared, value - position * width + shared,
-                                         width, position + 1u },
+                   &(struct kv_cache){ key - position * width + shared, value - position * width + shared,
+                                       width, position + 1u },
                    head);
         }
     }

@@ -14,8 +14,9 @@
 #define ON_EACH_PROCESSOR
 #endif
 
-/* A dot product is the sum of this number of partial sums. Partial sum k has the elements k, k + LANES, and
- * so on. */
+/* A dot product is the sum of LANES partial sums. Partial sum k has the elements k, k + LANES, and so on.
+ * SUMS dot products are computed at once, ROWS of them with the same weights. Derivatives add UNROLLED rows
+ * in one pass over the result. */
 enum { LANES = 8, SUMS = 8, ROWS = 4, UNROLLED = 4 };
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
@@ -28,18 +29,18 @@ INLINE void load(lanes *out, const float *from)
     memcpy(out, from, sizeof *out);
 }
 
-INLINE float widen(uint16_t half)
+INLINE float widen(uint16_t bf16)
 {
-    uint32_t bits = (uint32_t)half << 16;
+    uint32_t bits = (uint32_t)bf16 << 16;
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
 /* Loads LANES elements of a matrix, and one element. */
-INLINE void load_weights(lanes *out, const struct matrix *w, bool half, size_t at)
+INLINE void load_weights(lanes *out, const struct matrix *w, bool bf16, size_t at)
 {
-    if (!half) {
+    if (!bf16) {
         load(out, (const float *)w->data + at);
         return;
     }
@@ -49,9 +50,9 @@ INLINE void load_weights(lanes *out, const struct matrix *w, bool half, size_t a
     memcpy(out, &words, sizeof *out);
 }
 
-INLINE float load_weight(const struct matrix *w, bool half, size_t at)
+INLINE float load_weight(const struct matrix *w, bool bf16, size_t at)
 {
-    return half ? widen(((const uint16_t *)w->data)[at]) : ((const float *)w->data)[at];
+    return bf16 ? widen(((const uint16_t *)w->data)[at]) : ((const float *)w->data)[at];
 }
 
 /* Adds the partial sums in pairs that are half of the rest apart. */
@@ -69,7 +70,7 @@ INLINE float total(const lanes *sums)
  * weight has more to be done than a product with one f32, the processor fetches too little ahead, so the next
  * row is prefetched: a position of 1.1 B parameters in bf16 took 43 and 65 ms, and 55 and 82 ms without,
  * between two cores and two threads of one. */
-INLINE void multiply_tile(float *out, size_t stride, const float *x, const struct matrix *w, bool half,
+INLINE void multiply_tile(float *out, size_t stride, const float *x, const struct matrix *w, bool bf16,
                           size_t o, size_t apart, const size_t outputs, const size_t rows)
 {
     lanes sum[SUMS] = { { 0 } };
@@ -79,9 +80,9 @@ INLINE void multiply_tile(float *out, size_t stride, const float *x, const struc
         for (size_t k = 0; k < outputs; k++) {
             lanes weight, element;
             size_t at = (o + k * apart) * inputs + i;
-            if (rows > 1 || half)
-                __builtin_prefetch((const char *)w->data + (at + inputs) * (half ? 2 : 4), 0, 2);
-            load_weights(&weight, w, half, at);
+            if (rows > 1 || bf16)
+                __builtin_prefetch((const char *)w->data + (at + inputs) * (bf16 ? 2 : 4), 0, 2);
+            load_weights(&weight, w, bf16, at);
 #pragma GCC unroll 8
             for (size_t r = 0; r < rows; r++) {
                 load(&element, x + r * inputs + i);
@@ -92,22 +93,22 @@ INLINE void multiply_tile(float *out, size_t stride, const float *x, const struc
         for (size_t r = 0; r < rows; r++) {
             float dot = total(&sum[k * rows + r]);
             for (size_t i = whole; i < inputs; i++)
-                dot += load_weight(w, half, (o + k * apart) * inputs + i) * x[r * inputs + i];
+                dot += load_weight(w, bf16, (o + k * apart) * inputs + i) * x[r * inputs + i];
             out[r * stride + o + k * apart] = dot;
         }
 }
 
 /* Computes SUMS outputs of all rows. Each time the weights are in the cache after the first rows. */
 INLINE void multiply_outputs(float *out, size_t stride, const float *x, size_t rows, const struct matrix *w,
-                             bool half, size_t o, size_t apart)
+                             bool bf16, size_t o, size_t apart)
 {
     size_t r = 0;
     for (; r + ROWS <= rows; r += ROWS)
         for (size_t k = 0; k < SUMS; k += SUMS / ROWS)
-            multiply_tile(out + r * stride, stride, x + r * w->inputs, w, half, o + k * apart, apart,
+            multiply_tile(out + r * stride, stride, x + r * w->inputs, w, bf16, o + k * apart, apart,
                           SUMS / ROWS, ROWS);
     for (; r < rows; r++)
-        multiply_tile(out + r * stride, stride, x + r * w->inputs, w, half, o, apart, SUMS, 1);
+        multiply_tile(out + r * stride, stride, x + r * w->inputs, w, bf16, o, apart, SUMS, 1);
 }
 
 /* The outputs of a tile are as far apart as they can be. So the processor reads the matrix in several long
@@ -116,24 +117,24 @@ INLINE void multiply_outputs(float *out, size_t stride, const float *x, size_t r
  * lines that are a large power of two apart compete for the same places of the caches: 1.1 B took 70 ms, and
  * 83 ms with even numbers. */
 INLINE void multiply_as(float *out, size_t stride, const float *x, size_t rows, const struct matrix *w,
-                        bool half)
+                        bool bf16)
 {
     size_t first = 0;
     while (w->outputs - first >= SUMS) {
         size_t apart = (w->outputs / SUMS - first / SUMS - 1) | 1;
         for (size_t o = first; o < first + apart; o++)
-            multiply_outputs(out, stride, x, rows, w, half, o, apart);
+            multiply_outputs(out, stride, x, rows, w, bf16, o, apart);
         first += SUMS * apart;
     }
     for (; first < w->outputs; first++)
         for (size_t r = 0; r < rows; r++)
-            multiply_tile(out + r * stride, stride, x + r * w->inputs, w, half, first, 0, 1, 1);
+            multiply_tile(out + r * stride, stride, x + r * w->inputs, w, bf16, first, 0, 1, 1);
 }
 
 ON_EACH_PROCESSOR void multiply(float *out, size_t stride, const float *x, size_t rows,
                                 const struct matrix *w)
 {
-    if (w->half)
+    if (w->bf16)
         multiply_as(out, stride, x, rows, w, true);
     else
         multiply_as(out, stride, x, rows, w, false);
@@ -185,7 +186,7 @@ ON_EACH_PROCESSOR void add_outer(float *dw, const float *dy, const float *x, siz
 void copy_row(float *out, const struct matrix *w, size_t row)
 {
     for (size_t i = 0; i < w->inputs; i++)
-        out[i] = load_weight(w, w->half, row * w->inputs + i);
+        out[i] = load_weight(w, w->bf16, row * w->inputs + i);
 }
 
 uint16_t round_to_bf16(float x)
@@ -241,26 +242,26 @@ float silu_slope(float z)
     return s * (1 + z * (1 - s));
 }
 
-void find_turn(float *turn, size_t position, size_t head)
+void find_angles(float *angles, size_t position, size_t head)
 {
     for (size_t i = 0; i < head; i += 2) {
         double angle = (double)position / pow(10000, (double)i / (double)head);
-        turn[i] = (float)cos(angle);
-        turn[i + 1] = (float)sin(angle);
+        angles[i] = (float)cos(angle);
+        angles[i + 1] = (float)sin(angle);
     }
 }
 
-void rotate(float *x, const float *turn, size_t heads, size_t head, bool backwards)
+void rotate(float *x, const float *angles, size_t heads, size_t head, bool backwards)
 {
     for (size_t h = 0; h < heads; h++, x += head)
         for (size_t i = 0; i < head; i += 2) {
-            float a = x[i], b = x[i + 1], c = turn[i], s = backwards ? -turn[i + 1] : turn[i + 1];
+            float a = x[i], b = x[i + 1], c = angles[i], s = backwards ? -angles[i + 1] : angles[i + 1];
             x[i] = a * c - b * s;
             x[i + 1] = a * s + b * c;
         }
 }
 
-void attend(float *out, float *weight, const float *query, const struct remembered *r, size_t head)
+void attend(float *out, float *weight, const float *query, const struct kv_cache *r, size_t head)
 {
     float scale = 1 / sqrtf((float)head), top = -INFINITY, sum = 0;
     for (size_t p = 0; p < r->positions; p++) {
@@ -279,7 +280,7 @@ void attend(float *out, float *weight, const float *query, const struct remember
 }
 
 void attend_back(float *dquery, float *dkey, float *dvalue, const float *dout, const float *weight,
-                 const float *query, const struct remembered *r, size_t head, float *scratch)
+                 const float *query, const struct kv_cache *r, size_t head, float *scratch)
 {
     float scale = 1 / sqrtf((float)head), mean = 0;
     for (size_t p = 0; p < r->positions; p++) {

@@ -13,7 +13,7 @@
 /* A matrix with a row for each output. */
 struct matrix {
     const void *data; /* [outputs][inputs] */
-    bool half;        /* bf16, otherwise f32 */
+    bool bf16;        /* otherwise f32 */
     size_t outputs, inputs;
 };
 
@@ -44,26 +44,27 @@ void normalize_back(float *dx, float *dweight, const float *dout, const float *x
 float silu(float z);
 float silu_slope(float z);
 
-/* Stores the cosine and the sine of each pair of a head at a position. turn is [head]. */
-void find_turn(float *turn, size_t position, size_t head);
+/* Rotary position embedding (RoPE): stores the cosine and the sine of the angle of each pair of a head at a
+ * position. angles is [head]. */
+void find_angles(float *angles, size_t position, size_t head);
 
 /* Rotates the pairs of some heads. backwards undoes it. */
-void rotate(float *x, const float *turn, size_t heads, size_t head, bool backwards);
+void rotate(float *x, const float *angles, size_t heads, size_t head, bool backwards);
 
-/* The keys and values of the positions so far, for one head: element i of position p is at [p * stride + i].
- * */
-struct remembered {
+/* The KV cache of one head, which has the keys and values of the positions so far: element i of position p
+ * is at [p * stride + i]. */
+struct kv_cache {
     const float *key, *value;
     size_t stride, positions;
 };
 
 /* Attention of one query head, which has `head` elements: out is the weighted sum of the values. `weight` is
  * [positions], and receives the weights. */
-void attend(float *out, float *weight, const float *query, const struct remembered *r, size_t head);
+void attend(float *out, float *weight, const float *query, const struct kv_cache *r, size_t head);
 
 /* The derivative of attend. Adds to dquery, and to dkey and dvalue, which lie like the keys and values.
  * `scratch` is [positions]. */
 void attend_back(float *dquery, float *dkey, float *dvalue, const float *dout, const float *weight,
-                 const float *query, const struct remembered *r, size_t head, float *scratch);
+                 const float *query, const struct kv_cache *r, size_t head, float *scratch);
 
 #endif

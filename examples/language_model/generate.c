@@ -23,7 +23,7 @@ struct options {
     uint32_t positions; /* the most of a text */
     double temperature;
     uint64_t seed;
-    bool half, describe;
+    bool bf16, describe;
     const char *trace;
 };
 
@@ -112,13 +112,13 @@ static ditto_status append(const struct serving *s, struct transformer *t, struc
 
 /* Chooses rows of the sequences in turn. Stores in ready[] and which[] the sequences that have been read to
  * their end, and the last rows of these. */
-static uint32_t choose_rows(const struct transformer *t, struct sequence *sequence, uint32_t turn,
+static uint32_t choose_rows(const struct transformer *t, struct sequence *sequence, uint32_t angles,
                             struct row *row, struct sequence **ready, uint32_t *which, uint32_t *count)
 {
     uint32_t rows = 0;
     *count = 0;
     for (uint32_t i = 0; i < t->sequences && rows < MOST_ROWS; i++) {
-        uint32_t k = (turn + i) % t->sequences;
+        uint32_t k = (angles + i) % t->sequences;
         struct sequence *q = &sequence[k];
         if (q->ended || q->done == t->positions)
             continue;
@@ -139,7 +139,8 @@ static ditto_status continue_all(const struct serving *s, struct transformer *t,
     struct row row[MOST_ROWS];
     struct sequence *ready[MOST_ROWS];
     uint32_t which[MOST_ROWS], count, rows;
-    for (uint32_t turn = 0; (rows = choose_rows(t, sequence, turn, row, ready, which, &count)) > 0; turn++) {
+    for (uint32_t angles = 0; (rows = choose_rows(t, sequence, angles, row, ready, which, &count)) > 0;
+         angles++) {
         DITTO_TRY(transformer_forward(t, row, rows));
         if (count > 0)
             DITTO_TRY(append(s, t, ready, which, count, logits, candidates));
@@ -299,7 +300,7 @@ static struct command parse(int count, char **word, struct serving *s)
             s->options.seed = command_number(&line, 0, UINT64_MAX);
             break;
         case BF16:
-            s->options.half = true;
+            s->options.bf16 = true;
             break;
         case DESCRIBE:
             s->options.describe = true;
@@ -330,7 +331,7 @@ int main(int count, char **word)
         s.text[i] = read_text(&s, c.prompt[i]);
     ditto_strategy *strategy = strategy_of(s.options.data * s.options.tensor);
     s.weights = weights_create(strategy, &model.shape, s.options.data, s.options.tensor,
-                               &(struct weight_source){ .file = &model, .half = s.options.half });
+                               &(struct weight_source){ .file = &model, .bf16 = s.options.bf16 });
     if (s.options.describe)
         describe(strategy, &s.weights);
     if (s.options.trace != NULL)

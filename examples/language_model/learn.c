@@ -157,15 +157,15 @@ static void attend_row_back(struct transformer *t, struct gradients *g, uint32_t
 {
     size_t heads = heads_of(t), width = (size_t)t->kv_heads * t->head;
     const float *query = layer_part(t, t->query, layer, heads * t->head) + r * heads * t->head,
-                *key = remembered_of(t, t->key, layer, row->sequence),
-                *value = remembered_of(t, t->value, layer, row->sequence);
+                *key = kv_cache_of(t, t->key, layer, row->sequence),
+                *value = kv_cache_of(t, t->value, layer, row->sequence);
     for (size_t h = 0; h < heads; h++) {
         size_t shared = h / t->queries * t->head, own = (r * heads + h) * t->head;
         attend_back(g->dquery + own, g->dkey + first_row * width + shared,
                     g->dvalue + first_row * width + shared, g->dattended + own,
                     layer_part(t, t->score, layer, heads * t->positions) + (r * heads + h) * t->positions,
                     query + h * t->head,
-                    &(struct remembered){ key + shared, value + shared, width, row->position + 1u }, t->head,
+                    &(struct kv_cache){ key + shared, value + shared, width, row->position + 1u }, t->head,
                     g->score);
     }
 }
@@ -185,8 +185,8 @@ static ditto_status attention_half_back(struct transformer *t, struct gradients 
     for (size_t r = 0; r < rows; r++)
         attend_row_back(t, g, layer, &row[r], r, r - row[r].position);
     for (size_t r = 0; r < rows; r++) {
-        rotate(g->dquery + r * heads * t->head, t->turn + r * t->head, heads, t->head, true);
-        rotate(g->dkey + r * kv, t->turn + r * t->head, t->kv_heads, t->head, true);
+        rotate(g->dquery + r * heads * t->head, t->angles + r * t->head, heads, t->head, true);
+        rotate(g->dkey + r * kv, t->angles + r * t->head, t->kv_heads, t->head, true);
     }
     transformer_normalize(t, t->wide, x, layer_norm(t, ATTENTION_NORM, layer), rows);
     memset(g->dnormal, 0, width * sizeof(float));

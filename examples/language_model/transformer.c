@@ -17,7 +17,7 @@ static size_t divide(struct transformer *t, float *block)
 {
     size_t used = 0, rows = t->most_rows, layers = t->weights->shape.layers, kept = t->keeps ? layers : 1,
            heads = (size_t)t->kv_heads * t->queries, kv = (size_t)t->kv_heads * t->head,
-           remembered = layers * t->sequences * t->positions * kv;
+           kv_cache = layers * t->sequences * t->positions * kv;
     t->x = next_part(block, &used,
                      (kept + 1) * rows * t->dim); /* what enters each layer, and leaves the last */
     t->middle = next_part(block, &used, kept * rows * t->dim); /* between its two halves */
@@ -26,9 +26,9 @@ static size_t divide(struct transformer *t, float *block)
     t->score = next_part(block, &used, t->keeps ? kept * rows * heads * t->positions : t->positions);
     t->gate = next_part(block, &used, kept * rows * t->hidden);
     t->up = next_part(block, &used, kept * rows * t->hidden);
-    t->key = next_part(block, &used, remembered);
-    t->value = next_part(block, &used, remembered);
-    t->turn = next_part(block, &used, rows * t->head);
+    t->key = next_part(block, &used, kv_cache);
+    t->value = next_part(block, &used, kv_cache);
+    t->angles = next_part(block, &used, rows * t->head);
     t->wide = next_part(block, &used, rows * t->dim); /* rows of dim elements that are not kept */
     t->narrow = next_part(block, &used, rows * (t->hidden > kv ? t->hidden : kv)); /* and of a rank's part */
     return used;
@@ -111,11 +111,11 @@ static void remember(struct transformer *t, enum parameter p, uint32_t layer, co
     struct matrix m = layer_matrix(t, p, layer);
     multiply(t->narrow, m.outputs, t->wide, rows, &m);
     for (uint32_t r = 0; r < rows; r++) {
-        float *to = remembered_of(t, p == KEY ? t->key : t->value, layer, row[r].sequence) +
+        float *to = kv_cache_of(t, p == KEY ? t->key : t->value, layer, row[r].sequence) +
                     row[r].position * width;
         memcpy(to, t->narrow + r * width, width * sizeof *to);
         if (p == KEY)
-            rotate(to, t->turn + (size_t)r * t->head, t->kv_heads, t->head, false);
+            rotate(to, t->angles + (size_t)r * t->head, t->kv_heads, t->head, false);
     }
 }
 
@@ -125,16 +125,16 @@ static void attend_row(struct transformer *t, uint32_t layer, const struct row *
     size_t heads = (size_t)t->kv_heads * t->queries, width = (size_t)t->kv_heads * t->head;
     float *query = layer_part(t, t->query, layer, heads * t->head) + r * heads * t->head,
           *out = layer_part(t, t->attended, layer, heads * t->head) + r * heads * t->head;
-    const float *key = remembered_of(t, t->key, layer, row->sequence),
-                *value = remembered_of(t, t->value, layer, row->sequence);
-    rotate(query, t->turn + (size_t)r * t->head, heads, t->head, false);
+    const float *key = kv_cache_of(t, t->key, layer, row->sequence),
+                *value = kv_cache_of(t, t->value, layer, row->sequence);
+    rotate(query, t->angles + (size_t)r * t->head, heads, t->head, false);
     for (size_t h = 0; h < heads; h++) {
         size_t shared = h / t->queries * t->head;
         float *score = t->score;
         if (t->keeps)
             score = layer_part(t, score, layer, heads * t->positions) + (r * heads + h) * t->positions;
         attend(out + h * t->head, score, query + h * t->head,
-               &(struct remembered){ key + shared, value + shared, width, row->position + 1u }, t->head);
+               &(struct kv_cache){ key + shared, value + shared, width, row->position + 1u }, t->head);
     }
 }
 
@@ -186,7 +186,7 @@ ditto_status transformer_forward(struct transformer *t, const struct row *row, u
 {
     for (uint32_t r = 0; r < rows; r++) {
         copy_row(t->x + (size_t)r * t->dim, &t->matrix[EMBEDDING], (size_t)row[r].token);
-        find_turn(t->turn + (size_t)r * t->head, row[r].position, t->head);
+        find_angles(t->angles + (size_t)r * t->head, row[r].position, t->head);
     }
     for (uint32_t layer = 0; layer < t->weights->shape.layers; layer++) {
         DITTO_TRY(attention_half(t, layer, row, rows));

@@ -31,7 +31,7 @@ struct transformer {
 
     /* The numbers on the way, in memory of the rank: see transformer_begin. */
     void *memory;
-    float *x, *middle, *query, *attended, *score, *gate, *up, *key, *value, *turn, *wide, *narrow;
+    float *x, *middle, *query, *attended, *score, *gate, *up, *key, *value, *angles, *wide, *narrow;
     double waited; /* the seconds in collectives */
 };
 
@@ -85,7 +85,7 @@ static inline struct matrix layer_matrix(const struct transformer *t, enum param
 {
     struct matrix m = t->matrix[p];
     size_t before = (size_t)layer * m.outputs * m.inputs;
-    m.data = (const char *)m.data + before * (m.half ? sizeof(uint16_t) : sizeof(float));
+    m.data = (const char *)m.data + before * (m.bf16 ? sizeof(uint16_t) : sizeof(float));
     return m;
 }
 
@@ -95,8 +95,7 @@ static inline const float *layer_norm(const struct transformer *t, enum paramete
 }
 
 /* The keys or values of a sequence in a layer: [positions][kv_heads * head]. */
-static inline float *remembered_of(const struct transformer *t, float *array, uint32_t layer,
-                                   uint32_t sequence)
+static inline float *kv_cache_of(const struct transformer *t, float *array, uint32_t layer, uint32_t sequence)
 {
     return array + ((size_t)layer * t->sequences + sequence) * t->positions * t->kv_heads * t->head;
 }

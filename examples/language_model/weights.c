@@ -64,7 +64,7 @@ static ditto_status fill(const ditto_tensor *slice, size_t first, void *user)
 static ditto_variable *create(ditto_strategy *strategy, ditto_grouping *tensor, struct filling *f)
 {
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_tensor all = { .dtype = f->source->half && f->shape.is_matrix ? DITTO_BF16 : DITTO_F32,
+    ditto_tensor all = { .dtype = f->source->bf16 && f->shape.is_matrix ? DITTO_BF16 : DITTO_F32,
                          .rank = f->shape.rank };
     ditto_variable *variable;
     for (uint32_t i = 0; i < f->shape.rank; i++)

@@ -14,7 +14,7 @@ struct weight_source {
     const struct model_file *file; /* NULL for random numbers, which do not depend on the slicing */
     uint64_t seed;                 /* of the random numbers */
     float deviation;
-    bool half; /* matrices are bf16, otherwise f32 */
+    bool bf16; /* matrices are bf16, otherwise f32 */
 };
 
 struct weights {

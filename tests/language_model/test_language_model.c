@@ -54,7 +54,7 @@ static void norm(double *out, const double *x, const double *weight)
         out[i] = x[i] * scale * weight[i];
 }
 
-static void turn(double *x, int heads, int position)
+static void angles(double *x, int heads, int position)
 {
     for (int h = 0; h < heads; h++)
         for (int i = 0; i < HEAD; i += 2) {
@@ -92,8 +92,8 @@ static void serial_step(struct serial *s, int position, int32_t token, double *l
             s->key[l][position][o] = times(s->array[KEY] + ((size_t)l * KV + (size_t)o) * DIM, a, DIM);
             s->value[l][position][o] = times(s->array[VALUE] + ((size_t)l * KV + (size_t)o) * DIM, a, DIM);
         }
-        turn(query, HEADS, position);
-        turn(s->key[l][position], HEADS / SHARED, position);
+        angles(query, HEADS, position);
+        angles(s->key[l][position], HEADS / SHARED, position);
         serial_attention(s, l, position, query, out);
         for (int o = 0; o < DIM; o++)
             x[o] += times(s->array[OUTPUT] + ((size_t)l * DIM + (size_t)o) * DIM, out, DIM);
