@@ -338,8 +338,11 @@ struct request request_parse(int count, char **word)
             command_refuse(&line, "%s is no option of %s", rows[option].name, rows[name].name);
     }
     r.in_place |= bench_facts[r.kind].one_buffer;
-    if (r.groups > 0 && r.replicas % r.groups != 0)
-        command_refuse(&line, "--groups must divide the number of replicas, which is %u", r.replicas);
+    if (r.groups > 0 && (r.replicas % r.groups != 0 || r.replicas == r.groups))
+        command_refuse(&line,
+                       "--groups must divide the number of replicas, which is %u, into groups of at "
+                       "least 2",
+                       r.replicas);
     if (r.alone && r.groups == 0)
         command_refuse(&line, "--alone needs --groups");
     for (uint32_t i = 0; i < r.sizes; i++)

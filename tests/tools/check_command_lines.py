@@ -41,6 +41,8 @@ REFUSED = [
      "--bytes is " + ",".join(["8"] * 33) + ", but must be a list of at most 32 sizes"),
     ("ditto-bench", "all-reduce --op sum",
      "--op is sum, but must be one of SUM, MEAN, MIN, MAX, PROD, AND, OR, XOR"),
+    ("ditto-bench", "all-reduce --groups 2", "--groups must divide the number of replicas, which is 2, into "
+     "groups of at least 2"),
     ("train_words", "--seconds nan", "--seconds is nan, but must be a number from 0.1 to 3600"),
     ("train_digits", "--resume", "--resume needs a folder: add --checkpoint FOLDER"),
     ("generate", "model", "a model and its tokenizer are needed"),
