@@ -128,10 +128,10 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 enum { TRIES = 3, TRY_NS = 60000, BUDGET_NS = 30000000 };
 enum { MOST_BYTES = 512 << 10 };
 
-/* Where an operation has its result. With BOTH, the first half of the operations has it in place. If they
- * took turns, each would announce another call than the one before. This costs an algorithm with two meetings
- * two announcements a call, and one with one meeting none, because meetings use two announcements by turns.
- * */
+/* Where an operation has its result. With BOTH, the first half of the operations has it in place, and the
+ * second half out of place. If the two took turns, every operation with two meetings would write two
+ * announcements, and one with one meeting none, because meetings use two announcements by turns. So the
+ * comparison holds for calls that are repeated. */
 enum result_place { BOTH, IN_PLACE, OUT_OF_PLACE };
 
 struct trial {
@@ -343,7 +343,8 @@ static ditto_status find_stage(struct dti_replica *self, struct trial *trial, fl
     DTI_TRY(meet(self)); /* replica 0 has set the other thresholds */
     bool is_faster = true;
     for (uint32_t i = 0; i < sizes; i++) {
-        /* A call in place that is not staged either way takes the mailboxes otherwise, if it is small. */
+        /* An all-reduce in place is not staged. But from the threshold on it does not use the mailboxes
+         * either, so both places are compared at the sizes of mailboxes. */
         enum result_place place = pattern == DTI_PATTERN_BROADCAST ? IN_PLACE
                                   : tried[i] > DTI_PAYLOAD_BYTES   ? OUT_OF_PLACE
                                                                    : BOTH;

@@ -315,21 +315,21 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
         dti_stream_end();
 }
 
-/* Returns true if each of two replicas should make its whole result itself. Scans follow the same rule as
- * all-reduces, most of which pair.c makes. */
-static bool each_makes_its_own(const struct dti_flow *flow)
+/* Returns true if each of two replicas should compute the whole result for itself. Scans follow the same
+ * rule as all-reduces, most of which pair.c computes. */
+static bool each_computes_whole(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
     return flow->sync->num_replicas == 2 && !flow->streams &&
            (call->pattern == DTI_PATTERN_ALL_REDUCE || dti_call_scans(call)) &&
-           dti_each_makes_its_own(call, dti_call_of(flow->sync, 1 - flow->self->index, flow->seq),
-                                  flow->reduction.kernel);
+           dti_each_computes_whole(call, dti_call_of(flow->sync, 1 - flow->self->index, flow->seq),
+                                   flow->reduction.kernel);
 }
 
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
 {
     size_t from, to;
-    if (each_makes_its_own(flow)) {
+    if (each_computes_whole(flow)) {
         group_first = flow->self->index;
         group_end = group_first + 1;
     }

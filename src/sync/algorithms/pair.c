@@ -13,33 +13,33 @@ void dti_combine_pair(const struct dti_kernel *kernel, size_t element_bytes, cha
 {
     size_t bytes = count * element_bytes;
     for (size_t at = 0; at < bytes; at += CHUNK_BYTES) {
-        size_t some = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
+        size_t length = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
         for (uint32_t d = 0; d < destinations && fetches; d++)
-            dti_fetch_to_write(to[d] + at, some);
+            dti_fetch_to_write(to[d] + at, length);
         if (destinations == 1)
-            kernel->combine(to[0] + at, from[0] + at, from[1] + at, some / element_bytes);
+            kernel->combine(to[0] + at, from[0] + at, from[1] + at, length / element_bytes);
         else
             kernel->combine_into_two(to[0] + at, to[1] + at, from[0] + at, from[1] + at,
-                                     some / element_bytes);
+                                     length / element_bytes);
     }
 }
 
-/* The most bytes of a message of which each replica makes its own result. */
-#define OWN_RESULT_MOST_BYTES ((size_t)384 << 10)
+/* The most bytes of a message of which each replica computes the whole result. */
+#define WHOLE_MOST_BYTES ((size_t)384 << 10)
 
-/* A replica that makes its whole result reads all lines of the other one's source. If each made one half for
- * both, it would read half of those lines, write as many lines of the other one's result, which have to be
- * fetched first, and get half of its own result back: one and a half times as many transfers, for half of the
- * additions. An all-reduce of 128 KiB took 117 us by halves and 67 us if each computes the whole, on two
- * cores of a Zen 4, and 14.5 and 8.1 us on two threads of one core. At 384 KiB both take the same time on two
- * threads. Conversions of f16 and bf16 cost more than the transfers. Results that are sources must be made by
- * halves. */
-bool dti_each_makes_its_own(const struct dti_call *one, const struct dti_call *other,
-                            const struct dti_kernel *kernel)
+/* A replica that computes the whole result reads all lines of the other one's source. If each computed one
+ * half for both, it would read half of those lines, write as many lines of the other one's result, which
+ * have to be fetched first, and get half of its own result back: one and a half times as many transfers,
+ * for half of the additions. An all-reduce of 128 KiB took 117 us by halves and 67 us if each computes the
+ * whole, on two cores of a Zen 4, and 14.5 and 8.1 us on two threads of one core. At 384 KiB both take the
+ * same time on two threads. Conversions of f16 and bf16 cost more than the transfers. Results that are
+ * sources must be computed by halves. */
+bool dti_each_computes_whole(const struct dti_call *one, const struct dti_call *other,
+                             const struct dti_kernel *kernel)
 {
-    return kernel != NULL && kernel->widen == NULL &&
-           one->count * one->element_bytes <= OWN_RESULT_MOST_BYTES && one->dst != one->src &&
-           one->dst != other->src && other->dst != one->src && other->dst != other->src;
+    return kernel != NULL && kernel->widen == NULL && one->count * one->element_bytes <= WHOLE_MOST_BYTES &&
+           one->dst != one->src && one->dst != other->src && other->dst != one->src &&
+           other->dst != other->src;
 }
 
 /* Counts one source of each replica, the replica's own destination, and perhaps that of the other one. */
@@ -63,15 +63,15 @@ bool dti_all_reduce_pair(struct dti_replica *self, const struct dti_prepared_cal
         return false;
     const struct dti_call *theirs = dti_call_of(sync, !self->index, seq);
     const struct dti_call *call[2] = { self->index == 0 ? mine : theirs, self->index == 0 ? theirs : mine };
-    bool own = dti_each_makes_its_own(mine, theirs, kernel);
+    bool whole = dti_each_computes_whole(mine, theirs, kernel);
     size_t element = mine->element_bytes, first = 0, end = mine->count;
-    if (!own)
+    if (!whole)
         dti_tree_part(mine->count, 2, self->index, DTI_CACHE_LINE / element, &first, &end);
     const char *from[2] = { (const char *)call[0]->src + first * element,
                             (const char *)call[1]->src + first * element };
     char *to[2] = { (char *)mine->dst + first * element, (char *)theirs->dst + first * element };
-    dti_combine_pair(kernel, element, to, own ? 1 : 2, from, end - first,
+    dti_combine_pair(kernel, element, to, whole ? 1 : 2, from, end - first,
                      prepared->choice.fetches || (to[0] != from[0] && to[0] != from[1]));
-    count_bytes(&me->workspace.counters, (end - first) * element, dti_is_far(sync, 0, 1), !own);
+    count_bytes(&me->workspace.counters, (end - first) * element, dti_is_far(sync, 0, 1), !whole);
     return true;
 }

@@ -11,14 +11,14 @@
 void dti_combine_pair(const struct dti_kernel *kernel, size_t element_bytes, char *const to[],
                       uint32_t destinations, const char *const from[2], size_t count, bool fetches);
 
-/* Returns true if each of two replicas should make its whole result itself, and not one half for both. Both
- * compare the same addresses, so they decide the same. The calls are an all-reduce or a scan. */
-bool dti_each_makes_its_own(const struct dti_call *one, const struct dti_call *other,
-                            const struct dti_kernel *kernel);
+/* Returns true if each of two replicas should compute the whole result for itself, and not one half for both.
+ * Both compare the same addresses, so they decide the same. The calls are an all-reduce or a scan. */
+bool dti_each_computes_whole(const struct dti_call *one, const struct dti_call *other,
+                             const struct dti_kernel *kernel);
 
-/* Makes this replica's part of the results of meeting `seq`. Returns false, without doing anything, unless it
- * is an all-reduce of two replicas with a kernel, without MEAN and streams, and without helpers if it has at
- * least helper_bytes. The replica has access to the other one's buffers. */
+/* Computes this replica's part of the results of meeting `seq`. Returns false, without doing anything,
+ * unless it is an all-reduce of two replicas with a kernel, without MEAN and streams, and without helpers
+ * if it has at least helper_bytes. The replica has access to the other one's buffers. */
 bool dti_all_reduce_pair(struct dti_replica *self, const struct dti_prepared_call *prepared, uint32_t seq);
 
 #endif

@@ -131,7 +131,7 @@ static void stop_if_in_circle(const struct dti_replica *self)
 /* A replica of an oversubscribed team does not spin, because another one may need its PU. But if the members
  * of its group have PUs of their own, they come soon, unless replicas of other groups run there. So it polls
  * this often before it yields. An all-reduce of 8 B in a group of two, after the replicas outside of it had
- * returned, took 1.3 to 1.4 times as long as in a strategy of two, and takes 1.15 to 1.2 times as long. */
+ * returned, took 1.3 to 1.4 times as long as in a strategy of two, and takes 1.15 to 1.3 times as long. */
 enum { POLLS = 8 };
 
 bool dti_await_with_groups(struct dti_replica *self, uint32_t awaits, struct dti_deadline *deadline,
