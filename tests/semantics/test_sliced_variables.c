@@ -1,4 +1,4 @@
-/* tests/semantics/test_sliced_variables.c - docs/semantics.md, "Variables": rules 8.17 to 8.20 (sliced
+/* tests/semantics/test_sliced_variables.c - docs/semantics.md, "Variables": rules 8.17 to 8.21 (sliced
  * variables), and "Optimizers". */
 #include "support/checkpoints.h"
 #include "support/support.h"
@@ -296,6 +296,118 @@ static void indexed_updates_need_slices_of_rows(void **state)
         int32_t sum = t.s.axis == 0 ? 3 * (int32_t)(t.s.data * t.s.tensor) : 0;
         for (int k = 0; k < COUNT; k++)
             assert_int_equal(found[k], k / (D1 * D2) == 5 ? sum : 0);
+        end(&t);
+    }
+}
+
+/* -- rule 8.21: updates by a function -- */
+
+/* Adds a number to the copy of a slice by an assignment, and another to its last row, and checks that both
+ * change this copy alone. The first argument has the first row of the slice. */
+static ditto_status update_slice(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                 void *user, ditto_tensor *result)
+{
+    static _Thread_local int32_t seen[COUNT], more[COUNT], row[D1 * D2];
+    static _Thread_local int64_t index;
+    struct setting *t = user;
+    uint32_t rank = rank_of(&t->s, context_here().update_replica), slices = slices_of(&t->s);
+    size_t first = begin_of(D0, slices, rank), rows = begin_of(D0, slices, rank + 1) - first;
+    size_t elements = rows * D1 * D2, bytes = elements * sizeof(int32_t);
+    ditto_slices last = {
+        .indices = &index, .values = row, .dtype = DITTO_I32, .rows = 1, .row_count = D1 * D2
+    };
+    EXPECT(&t->report, count == 1 && *(const int32_t *)arguments[0].data == (int32_t)first);
+    EXPECT(&t->report, copy->rank == 3 && copy->shape[0] == rows && copy->shape[1] == D1);
+    EXPECT(&t->report, ditto_variable_read(t->v, seen, sizeof whole) == (slices == 1 ? DITTO_OK
+                                                                                      : DITTO_ERR_SHAPE));
+    EXPECT(&t->report, ditto_variable_read(t->v, seen, bytes) == DITTO_OK);
+    EXPECT(&t->report, memcmp(seen, copy->data, bytes) == 0);
+    for (size_t i = 0; i < elements; i++)
+        more[i] = 1;
+    for (int i = 0; i < D1 * D2; i++)
+        row[i] = 100;
+    EXPECT(&t->report, ditto_variable_assign(t->v, DITTO_ASSIGN_ADD, more, bytes) == DITTO_OK);
+    index = (int64_t)rows;
+    EXPECT(&t->report, ditto_variable_scatter(t->v, DITTO_SCATTER_ADD, &last) == DITTO_ERR_RANGE);
+    index = (int64_t)rows - 1;
+    EXPECT(&t->report, ditto_variable_scatter(t->v, DITTO_SCATTER_ADD, &last) == DITTO_OK);
+    for (size_t i = 0; i < elements; i++)
+        EXPECT(&t->report,
+               ((int32_t *)copy->data)[i] == seen[i] + (i / (D1 * D2) == rows - 1 ? 101 : 1));
+    *result = *copy;
+    t->calls++;
+    return DITTO_OK;
+}
+
+/* Each replica gives its own number, but only the first that has a slice gives the one that is expected. */
+static int32_t given_by(const struct setting *t, uint32_t replica)
+{
+    bool is_first = t->s.all || replica < t->s.tensor;
+    return is_first ? (int32_t)begin_of(D0, slices_of(&t->s), rank_of(&t->s, replica)) : -1;
+}
+
+static ditto_status update_in_run(ditto_replica *self, void *argument)
+{
+    struct setting *t = argument;
+    int32_t given = given_by(t, ditto_replica_id(self));
+    ditto_tensor number = { .data = &given, .dtype = DITTO_I32 }, slice, result;
+    ditto_status status = ditto_update(self, t->v, update_slice, t, &number, 1, &result);
+    EXPECT(&t->report, status == (t->s.axis == 0 ? DITTO_OK : DITTO_ERR_UNSUPPORTED));
+    if (status != DITTO_OK)
+        return DITTO_OK;
+    EXPECT(&t->report, ditto_local_slice(self, t->v, &slice, NULL) == DITTO_OK);
+    EXPECT(&t->report, result.shape[0] == slice.shape[0]);
+    EXPECT(&t->report, memcmp(result.data, slice.data, elements_in(&slice) * sizeof(int32_t)) == 0);
+    return ditto_free(self, result.data);
+}
+
+static ditto_status update_outside(struct setting *t)
+{
+    int32_t given[8];
+    ditto_tensor number[8];
+    ditto_value *each, *results;
+    uint32_t n = t->s.data * t->s.tensor;
+    for (uint32_t r = 0; r < n; r++) {
+        given[r] = given_by(t, r);
+        number[r] = (ditto_tensor){ .data = &given[r], .dtype = DITTO_I32 };
+    }
+    assert_ok(ditto_strategy_value_from_tensors(t->strategy, number, 1, &each));
+    ditto_status status = ditto_variable_update(t->v, update_slice, t, (const ditto_value *[]){ each }, 1,
+                                                &OPTIONS(update, .ungrouped = 1), &results);
+    if (status == DITTO_OK)
+        assert_ok(ditto_value_destroy(results));
+    assert_ok(ditto_value_destroy(each));
+    return status;
+}
+
+static int count_copies(const struct setting *t)
+{
+    uint32_t slices = slices_of(&t->s);
+    return (int)(t->s.two_nodes && !t->s.all ? 2 * slices : slices);
+}
+
+/* Variables with and without aggregation have the same updates, because the copies of a slice stay equal. */
+static void an_update_of_slices_has_the_arguments_of_their_first_replicas(void **state)
+{
+    static int32_t found[COUNT];
+    static const ditto_aggregation aggregations[] = { DITTO_AGGREGATE_NONE, DITTO_AGGREGATE_SUM };
+    (void)state;
+    for (int i = 0; i < 2 * SLICINGS; i++) {
+        struct setting t;
+        begin(&t, &slicings[i / 2]);
+        create(&t, aggregations[i % 2], NULL);
+        ditto_status status = update_outside(&t);
+        assert_string_equal(t.report.first_failure, "");
+        assert_int_equal(status, t.s.axis == 0 ? DITTO_OK : DITTO_ERR_UNSUPPORTED);
+        if (status != DITTO_OK)
+            assert_message("which is sliced in dimension");
+        run_all(t.strategy, update_in_run, &t, &t.report);
+        assert_int_equal(t.calls, t.s.axis == 0 ? 2 * count_copies(&t) : 0);
+        assert_ok(ditto_variable_read(t.v, found, sizeof found));
+        for (uint32_t k = 0, slices = slices_of(&t.s); t.s.axis == 0 && k < slices; k++)
+            for (size_t row = begin_of(D0, slices, k), end = begin_of(D0, slices, k + 1); row < end; row++)
+                for (size_t e = 0; e < (size_t)D1 * D2; e++)
+                    assert_int_equal(found[row * D1 * D2 + e], row == end - 1 ? 202 : 2);
         end(&t);
     }
 }
@@ -808,6 +920,7 @@ int main(void)
         cmocka_unit_test(replicas_that_mirror_a_slice_write_their_sum),
         cmocka_unit_test(outside_of_runs_a_sliced_variable_is_whole),
         cmocka_unit_test(indexed_updates_need_slices_of_rows),
+        cmocka_unit_test(an_update_of_slices_has_the_arguments_of_their_first_replicas),
         cmocka_unit_test(checkpoints_do_not_depend_on_the_slicing),
         cmocka_unit_test(an_optimizer_steps_slices_as_it_steps_the_whole),
         cmocka_unit_test(an_optimizer_steps_variables_of_several_slicings),

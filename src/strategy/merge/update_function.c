@@ -13,10 +13,31 @@
 #include "sync/meeting/access.h"
 #include "values/make_value.h"
 #include "values/values.h"
+#include "vars/variables/slices.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Slices of dimension 0 are ranges of rows, as the whole is. Others are parts of rows. */
+static ditto_status check_contiguous(const ditto_variable *v)
+{
+    if (v->slicing == NULL)
+        return dti_variable_check_whole(v, "an update of");
+    if (v->order.axis == 0)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "an update of \"%s\", which is sliced in dimension %u: use ditto_assign, or slice "
+                    "dimension 0",
+                    v->name, v->order.axis);
+}
+
+/* Returns the replica whose arguments are used for a shared copy. All copies of a slice get the same ones, so
+ * they stay equal. */
+static uint32_t giver_of(const ditto_variable *v, uint32_t replica)
+{
+    return v->slicing != NULL ? dti_slice_first_replica(v->slicing, replica) : 0;
+}
 
 /* Calls the function on one copy, on the thread of the copy's replica. *result refers to memory of the
  * function. Its dtype is 0 if there is no result. */
@@ -26,7 +47,9 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
 {
     ditto_tensor copy = v->spec;
     struct dti_frame frame;
-    size_t bytes;
+    size_t bytes, first;
+    if (v->slicing != NULL)
+        copy = dti_slice_spec(v, v->slicing->rank[r->index], &first);
     copy.data = dti_variable_component(v, r->index);
     *result = (ditto_tensor){ .data = NULL };
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
@@ -79,17 +102,17 @@ static bool is_per_replica(const ditto_value *argument)
 }
 
 /* Checks that the variable can be updated. If an argument may differ between replicas, makes sure that each
- * replica has its own copy. Copies the arguments that are components of the variable. The caller has the
+ * replica has its own copy, unless the variable is sliced. Copies the arguments that are components of the variable. The caller has the
  * turn. */
 static ditto_status prepare(struct updating *u)
 {
     ditto_variable *v = u->variable;
     bool may_differ = false;
-    for (uint32_t k = 0; k < u->request->count; k++)
+    for (uint32_t k = 0; v->slicing == NULL && k < u->request->count; k++)
         may_differ |= is_per_replica(u->arguments[k]);
     if (may_differ)
         DTI_TRY(dti_variable_check_each(v));
-    DTI_TRY(dti_variable_check_whole(v, "an update of"));
+    DTI_TRY(check_contiguous(v));
     /* Before the split, so that nothing has changed if there is no memory. */
     for (uint32_t k = 0; k < u->request->count; k++)
         DTI_TRY(dti_inspect_copy_component(u->arguments[k], v, &u->copied[k]));
@@ -120,8 +143,9 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
     dti_changed(u->variable, r->index);
     if (!dti_owns_copy(u->variable, r->index))
         return DITTO_OK;
+    uint32_t giver = u->variable->slicing != NULL ? giver_of(u->variable, r->index) : r->index;
     for (uint32_t k = 0; k < u->request->count; k++) {
-        DTI_TRY(dti_inspect_component(u->arguments[k], r->index, &arguments[k]));
+        DTI_TRY(dti_inspect_component(u->arguments[k], giver, &arguments[k]));
         if (u->copied[k] != NULL)
             arguments[k].data = u->copied[k];
     }
@@ -270,7 +294,8 @@ static ditto_status call_on_own_copy(struct dti_replica *r, ditto_variable *v,
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->index)) {
         bool own = v->own_copies || dti_cross_has_hosts(r->team); /* receive_arguments */
-        const ditto_tensor *used = own ? arguments : dti_team_strategy(r->team)->merging[0].arguments;
+        const ditto_tensor *used =
+            own ? arguments : dti_team_strategy(r->team)->merging[giver_of(v, r->index)].arguments;
         DTI_TRY(call_function(r, v, request, used, &result));
         if (result.dtype != 0)
             DTI_TRY(copy_result(r, &result, &mine->result));
@@ -458,7 +483,7 @@ static ditto_status update_own_copy(struct dti_replica *r, ditto_variable *v,
 
 static bool needs_split(const ditto_variable *v)
 {
-    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies &&
+    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->slicing == NULL &&
            dti_team_all_replicas(v->team) > 1;
 }
 
@@ -474,7 +499,7 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     };
     if (needs_split(v))
         DTI_TRY(split_in_run(r, v));
-    DTI_TRY(dti_variable_check_whole(v, "an update of"));
+    DTI_TRY(check_contiguous(v));
     if (dti_current_run_call() == NULL)
         return call_in_default_strategy(r, v, request, arguments, result);
     /* The result of the previous update must stay until all replicas have met, because a slower replica may
@@ -483,11 +508,11 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     /* Splitting may take any time, so the time limit of the meeting begins after it. */
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     DTI_TRY(dti_sync_meet(r, &matched, &deadline));
-    /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, which
-     * must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
+    /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, or of the
+     * first replica that has the slice, which must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
      * wait for the functions of others, which may take any time. */
-    bool borrows = !v->own_copies && !dti_cross_has_hosts(r->team) && r->index != 0 &&
-                   dti_owns_copy(v, r->index) && request->count != 0;
+    bool borrows = !v->own_copies && !dti_cross_has_hosts(r->team) &&
+                   r->index != giver_of(v, r->index) && dti_owns_copy(v, r->index) && request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
     ditto_status status = update_own_copy(r, v, request, arguments);

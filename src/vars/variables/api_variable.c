@@ -245,27 +245,34 @@ ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
         what, v->name, v->pieces);
 }
 
-static ditto_status check_size(const ditto_variable *v, const void *buffer, size_t bytes, const char *name)
+/* Returns the number of elements of a replica's component. */
+static size_t count_of(const ditto_variable *v, const struct dti_replica *r)
 {
-    if (bytes != v->bytes)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%s\" has %zu bytes, but %s has %zu", v->name, v->bytes, name,
-                        bytes);
-    return dti_buffer_check(buffer, bytes, v->spec.dtype, name);
+    return v->slicing == NULL ? v->count : v->piece[v->slicing->rank[r->index]].count;
 }
 
-/* Returns the copy that the user's function works on if the thread is in an update of this variable.
- * Otherwise returns NULL. */
-static void *copy_in_update(const ditto_variable *v)
+/* Sets *copy to the copy that the user's function works on, and *count to the number of its elements, if the
+ * thread is in an update of this variable. Otherwise sets them to NULL and to those of the variable. Checks
+ * that the buffer has this size. */
+static ditto_status check_access(const ditto_variable *v, const void *buffer, size_t bytes, const char *name,
+                                 void **copy, size_t *count)
 {
     const struct dti_frame *top = dti_this_thread()->frame;
     bool in_update = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
-    return in_update ? dti_variable_component(v, top->replica->index) : NULL;
+    *copy = in_update ? dti_variable_component(v, top->replica->index) : NULL;
+    *count = in_update ? count_of(v, top->replica) : v->count;
+    size_t expected = *count * ditto_dtype_bytes(v->spec.dtype);
+    if (bytes != expected)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "%s\"%s\" has %zu bytes, but %s has %zu",
+                        *count != v->count ? "the slice of " : "", v->name, expected, name, bytes);
+    return dti_buffer_check(buffer, bytes, v->spec.dtype, name);
 }
 
 static ditto_status read(ditto_variable *v, void *dst, size_t bytes)
 {
-    DTI_TRY(check_size(v, dst, bytes, "dst"));
-    const void *copy = copy_in_update(v);
+    void *copy;
+    size_t count;
+    DTI_TRY(check_access(v, dst, bytes, "dst", &copy, &count));
     if (copy != NULL) {
         memcpy(dst, copy, bytes);
         return DITTO_OK;
@@ -298,12 +305,13 @@ ditto_status dti_assign_rule(ditto_assign_op op, ditto_dtype dtype, enum dti_rul
 static ditto_status write(ditto_variable *v, ditto_assign_op op, const void *value, size_t bytes)
 {
     enum dti_rule rule;
-    DTI_TRY(check_size(v, value, bytes, "value"));
+    void *copy;
+    size_t count;
+    DTI_TRY(check_access(v, value, bytes, "value", &copy, &count));
     DTI_TRY(dti_assign_rule(op, v->spec.dtype, &rule));
-    void *copy = copy_in_update(v);
     if (copy != NULL) {
         struct dti_fenv saved = dti_fenv_enter();
-        dti_rule_apply(rule, v->spec.dtype, copy, copy, value, v->count);
+        dti_rule_apply(rule, v->spec.dtype, copy, copy, value, count);
         dti_fenv_leave(saved);
         return DITTO_OK;
     }
@@ -490,10 +498,8 @@ ditto_status ditto_assign(ditto_replica *self, ditto_variable *v, ditto_assign_o
     enum dti_rule rule;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, v);
-    size_t bytes = v->slicing == NULL
-                       ? v->bytes
-                       : v->piece[v->slicing->rank[r->index]].count * ditto_dtype_bytes(v->spec.dtype);
-    DTI_TRY(dti_buffer_check(value, bytes, v->spec.dtype, "value"));
+    DTI_TRY(dti_buffer_check(value, count_of(v, r) * ditto_dtype_bytes(v->spec.dtype), v->spec.dtype,
+                             "value"));
     DTI_TRY(dti_assign_rule(op, v->spec.dtype, &rule));
     return v->kind->write(r, v, rule, value);
 }

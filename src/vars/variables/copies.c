@@ -376,12 +376,11 @@ ditto_status dti_variable_check_each(const ditto_variable *v)
                     "an update of \"%s\" in which each replica has its own arguments needs a copy for each "
                     "replica, but %s",
                     v->name,
-                    v->optimizer_slot    ? "it belongs to an optimizer and exists once"
-                    : v->slicing != NULL ? "it is sliced, and its replicas may share the copies of a slice"
-                    : v->pieces > 1      ? "it is cut into shards, which exist once"
-                    : v->central         ? "central storage keeps one copy for all"
-                                         : "it aggregates, so that its replicas may share copies: create it "
-                                           "with DITTO_COPIES_PER_REPLICA, or without aggregation");
+                    v->optimizer_slot ? "it belongs to an optimizer and exists once"
+                    : v->pieces > 1   ? "it is cut into shards, which exist once"
+                    : v->central      ? "central storage keeps one copy for all"
+                                      : "it aggregates, so that its replicas may share copies: create it "
+                                        "with DITTO_COPIES_PER_REPLICA, or without aggregation");
 }
 
 struct splitting {

@@ -12,6 +12,7 @@
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
 #include "vars/parameters/parameter.h"
+#include "vars/variables/slices.h"
 #include "vars/vars.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@ struct scattering {
 
     const ditto_slices *const *slices_of; /* [sources] */
     uint32_t sources;
+    size_t rows;      /* of the variable, or of the one copy that is changed */
     size_t row_count; /* the number of elements of a row */
     size_t row_bytes;
 
@@ -41,20 +43,22 @@ static size_t rows_of(const ditto_variable *v)
 static void begin(struct scattering *s, ditto_variable *v, enum dti_rule rule)
 {
     *s = (struct scattering){ .v = v, .rule = rule, .divisor = 1, .only_replica = DTI_EVERYONE };
+    s->rows = rows_of(v);
     s->row_count = v->row_count;
     s->row_bytes = s->row_count * ditto_dtype_bytes(v->spec.dtype);
 }
 
-static ditto_status fail_index(const ditto_variable *v, int64_t index, size_t k, const char *what)
+static ditto_status fail_index(const ditto_variable *v, size_t rows, int64_t index, size_t k,
+                               const char *what)
 {
     return DTI_FAIL(DITTO_ERR_RANGE,
-                    "%s %zu has the index %lld, but \"%s\" has rows 0 to %lld; nothing was written", what, k,
-                    (long long)index, v->name, (long long)rows_of(v) - 1);
+                    "%s %zu has the index %lld, but %s\"%s\" has rows 0 to %lld; nothing was written", what, k,
+                    (long long)index, rows != rows_of(v) ? "the slice of " : "", v->name, (long long)rows - 1);
 }
 
-static bool is_row(const ditto_variable *v, int64_t index)
+static bool is_row(size_t rows, int64_t index)
 {
-    return index >= 0 && (size_t)index < rows_of(v);
+    return index >= 0 && (size_t)index < rows;
 }
 
 /* Writes whose slice an error is about. Only errors need the text, whose time is that of several rows. */
@@ -72,8 +76,8 @@ static ditto_status check_all(const struct scattering *s)
         const ditto_slices *slices = s->slices_of[i];
         for (size_t k = 0; k < slices->rows; k++) {
             int64_t index = slices->indices[k];
-            if (!is_row(s->v, index))
-                return fail_index(s->v, index, k, whose(s, i, text));
+            if (!is_row(s->rows, index))
+                return fail_index(s->v, s->rows, index, k, whose(s, i, text));
         }
         if (s->rule == DTI_RULE_DIV &&
             dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row_count))
@@ -239,13 +243,16 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
                               const ditto_slices *slices)
 {
     struct scattering s;
+    size_t first;
     begin(&s, v, rule);
     s.slices_of = &slices;
     s.sources = 1;
     s.only_replica = replica;
+    if (v->slicing != NULL)
+        s.rows = dti_slice_spec(v, v->slicing->rank[replica], &first).shape[0];
     DTI_TRY(check_all(&s));
     struct dti_fenv saved = dti_fenv_enter();
-    apply_rows(&s, 0, rows_of(v));
+    apply_rows(&s, 0, s.rows);
     dti_fenv_leave(saved);
     return DITTO_OK;
 }
@@ -256,8 +263,8 @@ ditto_status dti_rows_check(const ditto_variable *v, const int64_t *indices, siz
 {
     for (size_t k = 0; k < count; k++) {
         int64_t index = indices[k];
-        if (!is_row(v, index))
-            return fail_index(v, index, k, "entry");
+        if (!is_row(rows_of(v), index))
+            return fail_index(v, rows_of(v), index, k, "entry");
     }
     return DITTO_OK;
 }
