@@ -311,6 +311,17 @@ static struct options options_of(const struct number *n)
                              .rate = n[RATE].value };
 }
 
+/* Returns a lower bound of the memory that a training takes: weights, gradients and two slots of the optimizer,
+ * and what each layer keeps of each row. */
+static double least_bytes(const struct options *o)
+{
+    const struct model_shape *s = &o->shape;
+    double numbers = (double)o->batch * s->positions * s->layers * s->dim;
+    for (int p = 0; p < PARAMETERS; p++)
+        numbers += 4 * (double)parameter_count(s, (enum parameter)p);
+    return numbers * sizeof(float);
+}
+
 /* Ends the program if the options do not fit together. */
 static void check_options(const struct command_line *line, const struct training *t)
 {
@@ -326,6 +337,10 @@ static void check_options(const struct command_line *line, const struct training
     if (o->resume && o->checkpoint == NULL)
         command_refuse(line, "--resume needs a folder: add --checkpoint FOLDER");
     weights_check_division(&o->shape, (uint32_t)o->tensor);
+    double needed = least_bytes(o), there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (needed > there)
+        command_refuse(line, "this training takes at least %.1f GiB of memory, and the machine has %.1f GiB",
+                       needed / 0x1p30, there / 0x1p30);
 }
 
 static void parse(int count, char **word, struct training *t)

@@ -11,6 +11,7 @@ import importlib.util
 import math
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -276,12 +277,29 @@ def check_steps():
     assert abs(ratios[len(ratios) // 2] - wanted) < 0.01, f"{ratios[len(ratios) // 2]}, not {wanted}"
 
 
+def check_clipping():
+    """Gradients are scaled down to the norm 1, whatever is sliced. The first step leaves a tenth of them as the
+    first moments (h5dump is in hdf5-tools)."""
+    if shutil.which("h5dump") is None:
+        return
+    for mesh in ([], ["--tensor", 3], ["--data", 2, "--tensor", 2]):
+        shutil.rmtree("clipped", ignore_errors=True)
+        exported(1, 5000, "--checkpoint", "clipped", *mesh)
+        text = run("h5dump", "-y", "-g", "/adamw/m", "clipped/checkpoint-1.h5").stdout.decode()
+        lists = re.findall(r"^ {6}DATA \{([^}]*)\}", text, re.M)  # deeper ones are attributes
+        assert len(lists) == 12, text
+        norm = math.sqrt(sum(float(number)**2 for numbers in lists for number in numbers.split(",")))
+        assert abs(norm - 0.1) < 1e-5, f"{mesh}: the norm is {norm}"
+
+
 def check_folders():
     """What a folder has, and wrong paths, never cost a training."""
     def refuses(words, message):
         error = train("folder", 1, 1, *words, status=2).stderr.decode()
         assert message in error, error
 
+    refuses(["--layers", 1024, "--dim", 65520, "--hidden", 65536], "of memory, and the machine has")
+    refuses(["--batch", 65536, "--positions", 10000, "--layers", 1024], "of memory, and the machine has")
     train("folder", 1, 1)
     refuses([], "add --resume")
     assert b"nothing is left to do: 12 steps" in train("folder", 1, 1, "--resume").stdout
@@ -331,6 +349,7 @@ def main():
         check_damaged()
         if TRAIN:
             check_steps()
+            check_clipping()
             check_learning()
             check_training()
             check_folders()
