@@ -76,9 +76,11 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
     return true;
 }
 
-/* Claims pieces of one share and works on them until none is left. This replica has access (access.h). */
-static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces)
+/* Claims pieces of one share and works on them until none is left. This replica has access (access.h). Returns
+ * true if it has worked on one. */
+static bool work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces)
 {
+    bool has_worked = false;
     struct dti_pending_operation *operation = dti_pending_operation_of(flow->sync, share,
                                                                        flow->pending_number);
     uint64_t none_left = (uint64_t)flow->pending_number << 32 | pieces;
@@ -94,8 +96,10 @@ static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces
         dti_tree_part(end - first, pieces, (uint32_t)claim, 1, &from, &to);
         dti_flow_range(flow, first + from, first + to, 0, flow->sync->num_replicas);
         atomic_fetch_add_explicit(&operation->done, 1, memory_order_release); /* W0 */
+        has_worked = true;
         claim = atomic_load_explicit(&operation->claim, memory_order_relaxed);
     }
+    return has_worked;
 }
 
 static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
@@ -139,11 +143,15 @@ static bool work_on(struct dti_replica *self, uint64_t number)
     flow.fetches = all_bytes >= sync->tuning.given.fetch_bytes;
     if (!dti_access_begin(self))
         return false;
+    bool has_worked = false;
     for (uint32_t k = 0; k < n; k++)
-        work_on_share(&flow, (self->index + k) % n, pieces);
+        has_worked |= work_on_share(&flow, (self->index + k) % n, pieces);
     dti_access_end(self);
     bool done = all_pieces_done(&flow, pieces);
-    dti_wait_queue_signal(self->wait_queue, self->place); /* a peer may wait for the last piece */
+    /* A peer may wait for the last piece. Without work there is nothing to tell, and a replica that is about to
+     * sleep would wake itself, again and again. */
+    if (has_worked)
+        dti_wait_queue_signal(self->wait_queue, self->place);
     return done;
 }
 
