@@ -311,8 +311,8 @@ static struct options options_of(const struct number *n)
                              .rate = n[RATE].value };
 }
 
-/* Returns a lower bound of the memory that a training takes: weights, gradients and two slots of the optimizer,
- * and what each layer keeps of each row. */
+/* Returns what a training takes at least in memory: weights, gradients and the two slots of Adam, and what
+ * each layer keeps of each row. */
 static double least_bytes(const struct options *o)
 {
     const struct model_shape *s = &o->shape;

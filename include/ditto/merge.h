@@ -129,8 +129,8 @@ typedef struct ditto_update_options {
  *   - It has no aggregation. Shared copies are split before the function is called (see ditto_copies), and
  *     the components may differ afterwards.
  *
- *  A sliced variable (DITTO_PARTITION_BY_REPLICA) takes all of these arguments. `copy` is a copy of a slice, and
- *  all copies of a slice get the components of the first replica that has it.
+ *  A sliced variable (DITTO_PARTITION_BY_REPLICA) takes all of these arguments. `copy` is a copy of a slice,
+ *  and all copies of a slice get the components of the first replica that has it.
  *
  *  A plain value that was taken from `variable` by ditto_strategy_local_results is copied before the function
  *  is called.
@@ -176,9 +176,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *  copies of a variable without aggregation are split first, whatever the arguments are. All replicas pause
  *  for that, once.
  *
- *  The shared copies of a variable with aggregation are updated with the arguments of replica 0, and the copies
- *  of a slice with those of the first replica that has it. The call of this replica does not return before the
- *  function has returned for all copies, even if the call has failed.
+ *  The shared copies of a variable with aggregation are updated with the arguments of replica 0, and the
+ *  copies of a slice with those of the first replica that has it. The call of the replica that gives the arguments
+ *  does not return before the function has returned for all copies, even if the call has failed.
  *  After a long wait the message of its error names a replica whose function it waited for.
  *
  *  @param self           the calling replica
@@ -194,8 +194,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *                                 central storage, or a slot of an optimizer. With one replica only shards
  *                                 are refused, as UNSUPPORTED. Or a pointer is NULL, or an argument or a
  *                                 result is not a valid tensor
- *  @retval DITTO_ERR_UNSUPPORTED  a variable with aggregation that is cut into shards, or one that is sliced in
- *                                 another dimension than 0
+ *  @retval DITTO_ERR_UNSUPPORTED  a variable with aggregation that is cut into shards, or one that is sliced
+ *                                 in another dimension than 0
  *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS; the size of an argument
  *                                 or a result overflows
  *  @retval DITTO_ERR_CONTEXT      a variable of another strategy, or one that was destroyed

@@ -317,6 +317,15 @@ static inline char *dti_nearest(const ditto_variable *v, uint32_t piece, uint32_
     return is_own ? dti_variable_component(v, replica) : v->copies_of_piece[piece].copy[0].data;
 }
 
+/* Returns a tensor of a slice, without data, and in *first its first index in the sliced dimension. */
+ditto_tensor dti_slice_spec(const ditto_variable *v, uint32_t slice, size_t *first);
+
+/* Returns the first of the replicas that mirror the slice of this replica. */
+static inline uint32_t dti_slice_first_replica(const struct dti_slicing *s, uint32_t replica)
+{
+    return s->mirrors == NULL ? replica : s->mirrors->replica[s->mirrors->start[s->rank[replica]]];
+}
+
 /* Returns the number of replicas that have a component of the same elements. */
 static inline uint32_t dti_variable_mirrors(const ditto_variable *v)
 {

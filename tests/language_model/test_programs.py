@@ -278,9 +278,10 @@ def check_steps():
 
 
 def check_clipping():
-    """Gradients are scaled down to the norm 1, whatever is sliced. The first step leaves a tenth of them as the
-    first moments (h5dump is in hdf5-tools)."""
+    """Gradients are scaled down to the norm 1, whatever is sliced. The first step leaves a tenth of them as
+    the first moments (h5dump is in hdf5-tools)."""
     if shutil.which("h5dump") is None:
+        print("clipping is not looked at, which needs the package hdf5-tools")
         return
     for mesh in ([], ["--tensor", 3], ["--data", 2, "--tensor", 2]):
         shutil.rmtree("clipped", ignore_errors=True)

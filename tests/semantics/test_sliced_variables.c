@@ -318,8 +318,8 @@ static ditto_status update_slice(const ditto_tensor *copy, const ditto_tensor *a
     };
     EXPECT(&t->report, count == 1 && *(const int32_t *)arguments[0].data == (int32_t)first);
     EXPECT(&t->report, copy->rank == 3 && copy->shape[0] == rows && copy->shape[1] == D1);
-    EXPECT(&t->report, ditto_variable_read(t->v, seen, sizeof whole) == (slices == 1 ? DITTO_OK
-                                                                                      : DITTO_ERR_SHAPE));
+    EXPECT(&t->report,
+           ditto_variable_read(t->v, seen, sizeof whole) == (slices == 1 ? DITTO_OK : DITTO_ERR_SHAPE));
     EXPECT(&t->report, ditto_variable_read(t->v, seen, bytes) == DITTO_OK);
     EXPECT(&t->report, memcmp(seen, copy->data, bytes) == 0);
     for (size_t i = 0; i < elements; i++)
@@ -332,8 +332,7 @@ static ditto_status update_slice(const ditto_tensor *copy, const ditto_tensor *a
     index = (int64_t)rows - 1;
     EXPECT(&t->report, ditto_variable_scatter(t->v, DITTO_SCATTER_ADD, &last) == DITTO_OK);
     for (size_t i = 0; i < elements; i++)
-        EXPECT(&t->report,
-               ((int32_t *)copy->data)[i] == seen[i] + (i / (D1 * D2) == rows - 1 ? 101 : 1));
+        EXPECT(&t->report, ((int32_t *)copy->data)[i] == seen[i] + (i / (D1 * D2) == rows - 1 ? 101 : 1));
     *result = *copy;
     t->calls++;
     return DITTO_OK;

@@ -13,7 +13,6 @@
 #include "sync/meeting/access.h"
 #include "values/make_value.h"
 #include "values/values.h"
-#include "vars/variables/slices.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
@@ -102,8 +101,8 @@ static bool is_per_replica(const ditto_value *argument)
 }
 
 /* Checks that the variable can be updated. If an argument may differ between replicas, makes sure that each
- * replica has its own copy, unless the variable is sliced. Copies the arguments that are components of the variable. The caller has the
- * turn. */
+ * replica has its own copy, unless the variable is sliced. Copies the arguments that are components of the
+ * variable. The caller has the turn. */
 static ditto_status prepare(struct updating *u)
 {
     ditto_variable *v = u->variable;
@@ -143,7 +142,8 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
     dti_changed(u->variable, r->index);
     if (!dti_owns_copy(u->variable, r->index))
         return DITTO_OK;
-    uint32_t giver = u->variable->slicing != NULL ? giver_of(u->variable, r->index) : r->index;
+    const struct dti_slicing *slicing = u->variable->slicing;
+    uint32_t giver = slicing != NULL ? dti_slice_first_replica(slicing, r->index) : r->index;
     for (uint32_t k = 0; k < u->request->count; k++) {
         DTI_TRY(dti_inspect_component(u->arguments[k], giver, &arguments[k]));
         if (u->copied[k] != NULL)
@@ -286,7 +286,7 @@ static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from,
 static ditto_status call_on_own_copy(struct dti_replica *r, ditto_variable *v,
                                      const struct dti_update_request *request, const ditto_tensor *arguments)
 {
-    struct dti_merge_part *mine = &dti_team_strategy(r->team)->merging[r->index];
+    struct dti_merge_part *merging = dti_team_strategy(r->team)->merging, *mine = &merging[r->index];
     ditto_tensor result = { .data = NULL };
     dti_changed(v, r->index);
     /* Other replicas read may_differ only in later calls. */
@@ -294,8 +294,7 @@ static ditto_status call_on_own_copy(struct dti_replica *r, ditto_variable *v,
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->index)) {
         bool own = v->own_copies || dti_cross_has_hosts(r->team); /* receive_arguments */
-        const ditto_tensor *used =
-            own ? arguments : dti_team_strategy(r->team)->merging[giver_of(v, r->index)].arguments;
+        const ditto_tensor *used = own ? arguments : merging[giver_of(v, r->index)].arguments;
         DTI_TRY(call_function(r, v, request, used, &result));
         if (result.dtype != 0)
             DTI_TRY(copy_result(r, &result, &mine->result));
@@ -508,11 +507,12 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     /* Splitting may take any time, so the time limit of the meeting begins after it. */
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     DTI_TRY(dti_sync_meet(r, &matched, &deadline));
-    /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, or of the
-     * first replica that has the slice, which must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
-     * wait for the functions of others, which may take any time. */
-    bool borrows = !v->own_copies && !dti_cross_has_hosts(r->team) &&
-                   r->index != giver_of(v, r->index) && dti_owns_copy(v, r->index) && request->count != 0;
+    /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, or of
+     * the first replica that has the slice, which must not leave the call meanwhile. Otherwise each replica
+     * uses its own arguments, so no replica has to wait for the functions of others, which may take any time.
+     */
+    bool borrows = !v->own_copies && !dti_cross_has_hosts(r->team) && r->index != giver_of(v, r->index) &&
+                   dti_owns_copy(v, r->index) && request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
     ditto_status status = update_own_copy(r, v, request, arguments);

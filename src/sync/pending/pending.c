@@ -76,8 +76,8 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
     return true;
 }
 
-/* Claims pieces of one share and works on them until none is left. This replica has access (access.h). Returns
- * true if it has worked on one. */
+/* Claims pieces of one share and works on them until none is left. This replica has access (access.h).
+ * Returns true if it has worked on one. */
 static bool work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces)
 {
     bool has_worked = false;
@@ -148,8 +148,8 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         has_worked |= work_on_share(&flow, (self->index + k) % n, pieces);
     dti_access_end(self);
     bool done = all_pieces_done(&flow, pieces);
-    /* A peer may wait for the last piece. Without work there is nothing to tell, and a replica that is about to
-     * sleep would wake itself, again and again. */
+    /* A peer may wait for the last piece. Without work there is nothing to tell, and a replica that is about
+     * to sleep would wake itself, again and again. */
     if (has_worked)
         dti_wait_queue_signal(self->wait_queue, self->place);
     return done;

@@ -498,8 +498,8 @@ ditto_status ditto_assign(ditto_replica *self, ditto_variable *v, ditto_assign_o
     enum dti_rule rule;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, v);
-    DTI_TRY(dti_buffer_check(value, count_of(v, r) * ditto_dtype_bytes(v->spec.dtype), v->spec.dtype,
-                             "value"));
+    DTI_TRY(
+        dti_buffer_check(value, count_of(v, r) * ditto_dtype_bytes(v->spec.dtype), v->spec.dtype, "value"));
     DTI_TRY(dti_assign_rule(op, v->spec.dtype, &rule));
     return v->kind->write(r, v, rule, value);
 }

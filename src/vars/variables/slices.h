@@ -25,15 +25,6 @@ void dti_slicing_leave(ditto_variable *v);
 
 void dti_slicing_free(struct dti_slicing *slicing);
 
-/* Returns a tensor of a slice, without data, and in *first its first index in the sliced dimension. */
-ditto_tensor dti_slice_spec(const ditto_variable *v, uint32_t slice, size_t *first);
-
-/* Returns the first of the replicas that mirror the slice of this replica. */
-static inline uint32_t dti_slice_first_replica(const struct dti_slicing *s, uint32_t replica)
-{
-    return s->mirrors == NULL ? replica : s->mirrors->replica[s->mirrors->start[s->rank[replica]]];
-}
-
 /* Returns how many elements from `first` on, before `end`, lie contiguously, and in *at where they are in the
  * order of the pieces. */
 size_t dti_slice_run_of(const ditto_variable *v, size_t first, size_t end, size_t *at);

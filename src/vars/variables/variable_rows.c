@@ -51,9 +51,9 @@ static void begin(struct scattering *s, ditto_variable *v, enum dti_rule rule)
 static ditto_status fail_index(const ditto_variable *v, size_t rows, int64_t index, size_t k,
                                const char *what)
 {
-    return DTI_FAIL(DITTO_ERR_RANGE,
-                    "%s %zu has the index %lld, but %s\"%s\" has rows 0 to %lld; nothing was written", what, k,
-                    (long long)index, rows != rows_of(v) ? "the slice of " : "", v->name, (long long)rows - 1);
+    return DTI_FAIL(
+        DITTO_ERR_RANGE, "%s %zu has the index %lld, but %s\"%s\" has rows 0 to %lld; nothing was written",
+        what, k, (long long)index, rows != rows_of(v) ? "the slice of " : "", v->name, (long long)rows - 1);
 }
 
 static bool is_row(size_t rows, int64_t index)
