@@ -46,7 +46,7 @@ static void print_step(const struct traced *t, const char *place)
     }
     printf("%8llu  fiber %u  %s%s%s", (unsigned long long)t->step, t->fiber, kinds[t->kind],
            t->name != NULL ? t->name : "", object);
-    if (t->kind <= EXCHANGE)
+    if (t->kind <= EXCHANGE || t->value != 0)
         printf(" %s%llu", t->kind == LOAD ? "-> " : "= ", (unsigned long long)t->value);
     printf("%s%s%s  %s\n", t->kind <= FENCE ? " " : "", t->kind <= FENCE ? orders[t->order % 6] : "",
            t->was_stale ? " (an old value)" : "", place);

@@ -174,17 +174,24 @@ static void switch_freely(bool not_me)
         leave_for(next);
 }
 
+/* A step in which another fiber goes on has the number of that fiber's next step, so each time counts once. */
 static void disturb(void)
 {
-    const struct policy *p = &W->policy;
+    struct policy *p = &W->policy;
     uint64_t steps = W->now.steps;
-    if (steps == p->jump_at)
+    if (steps == p->jump_at) {
         W->now.now_ns += p->jump_ns;
-    if (steps == p->freeze_at)
+        p->jump_at = UINT64_MAX;
+    }
+    if (steps == p->freeze_at) {
         me()->frozen_until = steps + p->freeze_for;
+        p->freeze_at = UINT64_MAX;
+    }
     for (uint32_t i = 0; i < p->changes; i++)
-        if (p->change_at[i] == steps)
+        if (p->change_at[i] == steps) {
             me()->priority = --W->now.lowest_priority;
+            p->change_at[i] = UINT64_MAX;
+        }
 }
 
 void step(enum step_kind kind, const volatile void *address, uint64_t value, uint32_t bytes, int order,

@@ -87,6 +87,7 @@ int seam_clock_gettime(clockid_t clock, struct timespec *time)
 {
     (void)clock;
     call("clock", NULL, PLACE);
+    step_found(W->now.now_ns);
     time->tv_sec = (time_t)(W->now.now_ns / 1000000000u);
     time->tv_nsec = (long)(W->now.now_ns % 1000000000u);
     return 0;
