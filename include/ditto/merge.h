@@ -177,8 +177,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *  for that, once.
  *
  *  The shared copies of a variable with aggregation are updated with the arguments of replica 0, and the
- *  copies of a slice with those of the first replica that has it. The call of the replica that gives the arguments
- *  does not return before the function has returned for all copies, even if the call has failed.
+ *  copies of a slice with those of the first replica that has it. The call of the replica that gives the
+ *  arguments does not return before the function has returned for all copies, even if the call has failed.
  *  After a long wait the message of its error names a replica whose function it waited for.
  *
  *  @param self           the calling replica

@@ -149,8 +149,8 @@ static void check_pointer(const struct cell *cell, uint32_t granule)
         fail("fiber %u reads a pointer to a thread-local variable of fiber %u", W->now.current, writer);
 }
 
-/* A plain write to an atomic: the next atomic access begins with what was written. Atomics in the other bytes keep
- * their stores. */
+/* A plain write to an atomic: the next atomic access begins with what was written. Atomics in the other bytes
+ * keep their stores. */
 static void forget_stores(struct cell *cell, uint32_t mask)
 {
     const struct history *h = &W->history[cell->history];

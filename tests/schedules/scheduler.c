@@ -174,7 +174,8 @@ static void switch_freely(bool not_me)
         leave_for(next);
 }
 
-/* A step in which another fiber goes on has the number of that fiber's next step, so each time counts once. */
+/* A step in which another fiber goes on has the number of that fiber's next step, so each time counts once.
+ */
 static void disturb(void)
 {
     struct policy *p = &W->policy;
