@@ -6,8 +6,8 @@
  * may find a value that C11 allows, though it is not the newest. Every choice comes from one random number
  * generator, so a seed is a schedule.
  *
- * All state of the engine is in `struct world`, at a fixed address, so
- * the state of the program can be saved and restored by copying memory (world.c). */
+ * What a schedule changes is in `struct world`, at a fixed address, and in the memory of the program. Both
+ * are saved and restored by copying (world.c). */
 #ifndef SCHEDULES_ENGINE_H
 #define SCHEDULES_ENGINE_H
 
@@ -97,7 +97,7 @@ struct history {
     struct store store[HISTORY_STORES]; /* the oldest first */
 };
 
-enum step_kind { LOAD, STORE, EXCHANGE, FENCE, CALL, SWITCH };
+enum step_kind { LOAD, STORE, EXCHANGE, FENCE, CALL };
 struct traced {
     uint64_t step;
     uint32_t place;

@@ -32,7 +32,7 @@ static void find_places(const uint32_t *place, uint32_t count, char text[][160])
 
 static void print_step(const struct traced *t, const char *place)
 {
-    static const char *const kinds[] = { "load", "store", "exchange", "fence", "", "" };
+    static const char *const kinds[] = { "load", "store", "exchange", "fence", "" };
     char object[40] = "";
     if (is_in_memory(t->address)) {
         size_t at = (size_t)((const volatile char *)t->address - MEMORY);

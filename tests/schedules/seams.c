@@ -1,5 +1,5 @@
 /* tests/schedules/seams.c - what ditto gets instead of the system: threads, locks, futexes, fences, clocks,
- * placement, memory. Each of them is a step, so that others may run before it. */
+ * placement, memory. A call that waits, wakes, or starts a thread is a step, before which others may run. */
 #include "engine.h"
 #include "sync/calibrate.h"
 
