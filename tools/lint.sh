@@ -162,6 +162,11 @@ fi
 python3 tools/process_state.py $archives ||
     complain "docs/architecture.md: the table of process-wide state is wrong"
 
+echo "lint: all pages are in the site"
+for page in docs/*.md; do
+    grep -q "^${page%.md}$" docs/site/index.md || complain "docs/site/index.md does not list $page"
+done
+
 echo "lint: the documentation of the public headers is complete"
 warnings=$(doxygen tools/Doxyfile 2>&1)
 [ -z "$warnings" ] || complain "doxygen: $warnings"
