@@ -66,6 +66,7 @@ struct fiber {
 
     void *key_value[MOST_KEYS];
     int kept_errno;
+    uint32_t kept_mxcsr; /* modes and flags of floating point, which setjmp does not keep */
 };
 
 /* One access in the shadow of 8 bytes. */
@@ -114,7 +115,7 @@ struct policy {
     uint32_t switch_one_in; /* at so many steps on average another fiber goes on; 0: priorities (PCT) */
     uint32_t stale_one_in;  /* so many loads find an old value; 0: none */
     uint32_t spurious_one_in;
-    uint32_t refuse_allocation; /* the number of the allocation that is refused; 0: none */
+    uint32_t refuse; /* the number of the allocation, or new thread, that is refused; 0: none */
     uint32_t changes;           /* of priorities */
     uint64_t change_at[8];
     uint64_t freeze_at, freeze_for; /* in steps */
@@ -128,7 +129,7 @@ struct schedule {
     uint32_t current;
     uint64_t steps, now_ns, random;
     uint64_t digest; /* of all steps */
-    uint32_t histories, cells, switches, allocations;
+    uint32_t histories, cells, switches, requests;
     int32_t lowest_priority;
     uint32_t keys;
     bool is_free;            /* the scheduler chooses; otherwise (during setup) a fiber runs until it waits */
@@ -221,6 +222,8 @@ void memory_is_new(const void *at, size_t bytes);
 void memory_is_freed(const void *at, size_t bytes, void *place);
 
 /* -- heap.c -- */
+/* Returns true if what the program asks the system for now is refused. */
+bool is_refused(void);
 void *heap_allocate(size_t bytes, size_t alignment);
 void *heap_allocate_in(uint32_t arena, size_t bytes, size_t alignment);
 void heap_free_arena(uint32_t arena);
@@ -237,7 +240,7 @@ struct scenario {
     const char *name;
     void (*setup)(void); /* makes what all schedules begin with; may be NULL */
     void (*body)(void);  /* one schedule */
-    bool may_refuse;     /* an allocation may be refused */
+    bool may_refuse;     /* an allocation or a thread may be refused */
     bool waits_for_time; /* all threads may sleep until a time; otherwise a wake-up was lost then */
     uint32_t outcomes;   /* a bit for each outcome that must come in some schedule (W->outcomes) */
     const char *fault;   /* how the failure begins that some schedule must have; NULL: none may fail */

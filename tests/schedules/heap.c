@@ -27,13 +27,16 @@ static bool is_allocated(size_t at)
     return (W->allocated[at / 16 / 64] >> at / 16 % 64 & 1) != 0;
 }
 
+bool is_refused(void)
+{
+    return W->now.is_free && ++W->now.requests == W->policy.refuse;
+}
+
 void *heap_allocate_in(uint32_t arena, size_t bytes, size_t alignment)
 {
     alignment = alignment < 16 ? 16 : alignment;
     size_t at = (W->now.heap_end + sizeof(struct block_head) + alignment - 1) / alignment * alignment;
-    if (W->now.is_free && ++W->now.allocations == W->policy.refuse_allocation)
-        return NULL;
-    if (bytes > HEAP_BYTES || at + bytes + 16 > HEAP_BYTES)
+    if (is_refused() || bytes > HEAP_BYTES || at + bytes + 16 > HEAP_BYTES)
         return NULL;
     struct block_head *head = (struct block_head *)(MEMORY + at) - 1;
     world_touch(head, sizeof *head);

@@ -6,6 +6,7 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <immintrin.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +49,7 @@ void policy_choose(uint64_t seed, bool may_refuse)
         p->jump_ns = 1000000 << next_random(&state) % 9; /* up to 256 ms */
     }
     if (may_refuse && next_random(&state) % 2 == 0)
-        p->refuse_allocation = (uint32_t)(1 + next_random(&state) % 256);
+        p->refuse = (uint32_t)(1 + next_random(&state) % 256);
     W->now.random = next_random(&state);
     for (uint32_t f = 0; f < MOST_FIBERS; f++)
         W->now.fiber[f].priority = (int32_t)(next_random(&state) % 1000000);
@@ -75,6 +76,7 @@ static noreturn void enter(uint32_t number)
     W->now.current = number;
     memcpy(W->tls_block, W->tls[number], W->tls_bytes);
     errno = f->kept_errno;
+    _mm_setcsr(f->kept_mxcsr);
     if (f->begun)
         _longjmp(f->context, 1);
     ucontext_t context;
@@ -88,14 +90,21 @@ static noreturn void enter(uint32_t number)
     __builtin_unreachable();
 }
 
+/* Keeps what setjmp does not keep. The functions that call it have small frames. */
+static inline void keep(struct fiber *f)
+{
+    f->kept_errno = errno;
+    f->kept_mxcsr = _mm_getcsr();
+    f->stack_used = (char *)__builtin_frame_address(0) - 1024;
+    memcpy(W->tls[W->now.current], W->tls_block, W->tls_bytes);
+}
+
 static __attribute__((noinline)) void leave_for(uint32_t number)
 {
     struct fiber *f = me();
     if (number == W->now.current)
         return;
-    f->kept_errno = errno;
-    f->stack_used = (char *)__builtin_frame_address(0) - 1024;
-    memcpy(W->tls[W->now.current], W->tls_block, W->tls_bytes);
+    keep(f);
     if (_setjmp(f->context) == 0)
         enter(number);
 }
@@ -258,7 +267,7 @@ uint32_t fiber_create(void *(*body)(void *), void *argument)
         return number;
     struct fiber *f = &W->now.fiber[number], *parent = me();
     uint32_t steps = f->before.of[number];
-    *f = (struct fiber){ .state = RUNNABLE, .body = body, .argument = argument };
+    *f = (struct fiber){ .state = RUNNABLE, .body = body, .argument = argument, .kept_mxcsr = _mm_getcsr() };
     if (number != W->now.current) {
         f->before = parent->before;
         f->view = parent->view;
@@ -310,9 +319,7 @@ bool schedule_run(void *(*body)(void *), void *argument)
 void schedule_park(void)
 {
     struct fiber *f = me();
-    f->kept_errno = errno;
-    f->stack_used = (char *)__builtin_frame_address(0) - 1024;
-    memcpy(W->tls[0], W->tls_block, W->tls_bytes);
+    keep(f);
     if (_setjmp(f->context) == 0)
         _longjmp(W->host, 1);
 }

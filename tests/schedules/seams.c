@@ -117,7 +117,7 @@ int seam_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, voi
     call("pthread_create", thread, PLACE);
     if (attributes != NULL)
         pthread_attr_getdetachstate(attributes, &detached);
-    uint32_t number = fiber_create(body, argument);
+    uint32_t number = is_refused() ? MOST_FIBERS : fiber_create(body, argument);
     if (number == MOST_FIBERS)
         return EAGAIN;
     W->now.fiber[number].detached = detached == PTHREAD_CREATE_DETACHED;
@@ -158,7 +158,8 @@ pthread_t seam_pthread_self(void)
 int seam_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 {
     pthread_attr_init(attributes);
-    return pthread_attr_setstack(attributes, MEMORY + HEAP_BYTES + (thread - 1) * STACK_BYTES, STACK_BYTES);
+    return pthread_attr_setstack(attributes, MEMORY + HEAP_BYTES + (thread - 1) * STACK_BYTES + PAGE,
+                                 STACK_BYTES - PAGE);
 }
 
 int seam_pthread_setname_np(pthread_t thread, const char *name)

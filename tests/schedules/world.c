@@ -58,6 +58,9 @@ void world_begin(void)
     map(W, sizeof *W);
     map(MEMORY, MEMORY_BYTES);
     map(SAVED_MEMORY, MEMORY_BYTES + MOST_GLOBALS_BYTES);
+    /* The lowest page of each stack is not accessible, so that no fiber writes to the stack of another one. */
+    for (uint32_t f = 0; f < MOST_FIBERS; f++)
+        mprotect(MEMORY + HEAP_BYTES + (size_t)f * STACK_BYTES, PAGE, PROT_NONE);
     dl_iterate_phdr(look_at_executable, NULL);
     if (W->globals_bytes > MOST_GLOBALS_BYTES || W->tls_bytes > MOST_TLS_BYTES) {
         fprintf(stderr, "schedules: %zu bytes of variables and %zu of thread-locals are too many\n",
@@ -112,7 +115,7 @@ void world_save(void)
         count_step(f); /* the next step is one of the schedules */
     }
     W->now.seq_cst = all;
-    W->now.steps = W->now.switches = W->now.allocations = 0;
+    W->now.steps = W->now.switches = W->now.requests = 0;
     W->saved = W->now;
     memcpy(SAVED_MEMORY, MEMORY, W->now.heap_end);
     copy_stacks(&W->now, SAVED_MEMORY, MEMORY);

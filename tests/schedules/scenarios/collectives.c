@@ -1,5 +1,10 @@
-/* tests/schedules/scenarios/collectives.c - meetings and collectives. */
+/* tests/schedules/scenarios/collectives.c - meetings, collectives and their algorithms. */
 #include "scenarios.h"
+
+#include <ditto/exchange.h>
+#include <ditto/scan.h>
+#include <ditto/slices.h>
+#include <ditto/tuning.h>
 
 static void three_that_spin(void)
 {
@@ -30,7 +35,22 @@ static void barriers(void)
 
 /* -- collectives, whose results are compared with those of a plain loop -- */
 
-enum what { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, ALL_TO_ALL, SCAN };
+enum what {
+    ALL_REDUCE,
+    LIST,    /* an all-reduce of two parts */
+    THROUGH, /* an all-reduce through a function that doubles it */
+    REDUCE_SCATTER,
+    ALL_GATHER,
+    BROADCAST,
+    REDUCE,
+    GATHER,
+    SCATTER,
+    ALL_TO_ALL,
+    SCAN,
+    EXCLUSIVE_SCAN,
+    CIRCLE, /* in a circle: dst begins with what the next replica gives, and the one before gives the rest */
+    BLOCK_SUM
+};
 struct call {
     enum what what;
     size_t count;
@@ -46,50 +66,125 @@ static int32_t number_of(uint32_t replica, size_t i)
 
 static size_t given_count(const struct call *c, uint32_t n)
 {
-    return c->what == REDUCE_SCATTER || c->what == ALL_TO_ALL ? n * c->count : c->count;
+    return c->what == REDUCE_SCATTER || c->what == ALL_TO_ALL || c->what == SCATTER ? n * c->count : c->count;
 }
 
 static size_t found_count(const struct call *c, uint32_t n, uint32_t id)
 {
-    return c->what == ALL_GATHER || c->what == ALL_TO_ALL ? n * c->count
-           : c->what == REDUCE && id != n - 1             ? 0
-                                                          : c->count;
+    switch (c->what) {
+    case ALL_GATHER:
+    case ALL_TO_ALL:
+        return n * c->count;
+    case GATHER:
+        return id == n - 1 ? n * c->count : 0;
+    case REDUCE:
+        return id == n - 1 ? c->count : 0;
+    case EXCLUSIVE_SCAN:
+        return id > 0 ? c->count : 0;
+    case CIRCLE:
+        return 2 * c->count;
+    case BLOCK_SUM:
+        return 1;
+    default:
+        return c->count;
+    }
+}
+
+/* The sum of element i over replicas 0 to end - 1. */
+static int32_t sum_of(uint32_t end, size_t i)
+{
+    int32_t sum = 0;
+    for (uint32_t r = 0; r < end; r++)
+        sum += number_of(r, i);
+    return sum;
 }
 
 static int32_t expected(const struct call *c, uint32_t n, uint32_t id, size_t i)
 {
-    int32_t sum = 0;
-    uint32_t last = c->what == SCAN ? id + 1 : n;
     size_t part = i / c->count, rest = i % c->count;
-    if (c->what == ALL_GATHER)
+    int32_t sum = 0;
+    switch (c->what) {
+    case ALL_GATHER:
+    case GATHER:
         return number_of((uint32_t)part, rest);
-    if (c->what == ALL_TO_ALL)
+    case ALL_TO_ALL:
         return number_of((uint32_t)part, id * c->count + rest);
-    if (c->what == BROADCAST)
+    case BROADCAST:
         return number_of(n - 1, i);
-    for (uint32_t r = 0; r < last; r++)
-        sum += number_of(r, c->what == REDUCE_SCATTER ? id * c->count + i : i);
-    return sum;
+    case SCATTER:
+        return number_of(n - 1, id * c->count + i);
+    case CIRCLE:
+        return number_of((id + (part == 0 ? 1 : n - 1)) % n, rest);
+    case SCAN:
+        return sum_of(id + 1, i);
+    case EXCLUSIVE_SCAN:
+        return sum_of(id, i);
+    case REDUCE_SCATTER:
+        return sum_of(n, id * c->count + i);
+    case THROUGH:
+        return 2 * sum_of(n, i);
+    case BLOCK_SUM:
+        for (size_t k = 0; k < c->count; k++)
+            sum += sum_of(n, k);
+        return sum;
+    default:
+        return sum_of(n, i);
+    }
+}
+
+static ditto_status double_all(void *buffer, size_t count, ditto_dtype dtype, void *user)
+{
+    (void)dtype, (void)user;
+    for (size_t i = 0; i < count; i++)
+        ((int32_t *)buffer)[i] *= 2;
+    return DITTO_OK;
+}
+
+static ditto_status exchange(ditto_replica *self, const int32_t *src, int32_t *dst, size_t count)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self), before = (id + n - 1) % n;
+    ditto_exchange_part parts[] = {
+        { (id + 1) % n, id, src, dst, count, count, DITTO_I32 },
+        { before, before, src, dst + count, count, count, DITTO_I32 },
+    };
+    return ditto_exchange(self, parts, 2, NULL);
 }
 
 static ditto_status call(ditto_replica *self, const struct call *c, const int32_t *src, int32_t *dst)
 {
     uint32_t last = ditto_num_replicas(self) - 1;
+    size_t count = c->count, half = count / 2;
+    const ditto_list_item items[] = { { src, dst, half, DITTO_I32, NULL },
+                                      { src + half, dst + half, count - half, DITTO_I32, NULL } };
     switch (c->what) {
     case ALL_REDUCE:
-        return ditto_all_reduce(self, src, dst, c->count, DITTO_I32, DITTO_SUM, NULL);
+        return ditto_all_reduce(self, src, dst, count, DITTO_I32, DITTO_SUM, NULL);
+    case LIST:
+        return ditto_all_reduce_list(self, items, 2, DITTO_SUM, NULL);
+    case THROUGH:
+        return ditto_all_reduce_through(self, src, dst, count, DITTO_I32, DITTO_SUM, double_all, NULL, NULL);
     case REDUCE_SCATTER:
-        return ditto_reduce_scatter(self, src, dst, c->count, NULL, DITTO_I32, DITTO_SUM, NULL);
+        return ditto_reduce_scatter(self, src, dst, count, NULL, DITTO_I32, DITTO_SUM, NULL);
     case ALL_GATHER:
-        return ditto_all_gather(self, src, dst, c->count, NULL, DITTO_I32, NULL);
+        return ditto_all_gather(self, src, dst, count, NULL, DITTO_I32, NULL);
     case BROADCAST:
-        return ditto_broadcast_from_root(self, dst, c->count, DITTO_I32, last, NULL);
+        return ditto_broadcast_from_root(self, dst, count, DITTO_I32, last, NULL);
     case REDUCE:
-        return ditto_reduce_to_root(self, src, dst, c->count, DITTO_I32, DITTO_SUM, last, NULL);
+        return ditto_reduce_to_root(self, src, dst, count, DITTO_I32, DITTO_SUM, last, NULL);
+    case GATHER:
+        return ditto_gather_to_root(self, src, dst, count, NULL, NULL, DITTO_I32, last, NULL);
+    case SCATTER:
+        return ditto_scatter_from_root(self, src, dst, count, NULL, NULL, DITTO_I32, last, NULL);
     case ALL_TO_ALL:
-        return ditto_all_to_all(self, src, dst, c->count, NULL, DITTO_I32, NULL);
+        return ditto_all_to_all(self, src, dst, count, NULL, DITTO_I32, NULL);
+    case CIRCLE:
+        return exchange(self, src, dst, count);
+    case BLOCK_SUM:
+        return ditto_block_sum(self, src, dst, count, DITTO_I32, NULL);
+    case EXCLUSIVE_SCAN:
+        return ditto_scan_exclusive(self, src, dst, count, DITTO_I32, DITTO_SUM, NULL);
     default:
-        return ditto_scan(self, src, dst, c->count, DITTO_I32, DITTO_SUM, NULL);
+        return ditto_scan(self, src, dst, count, DITTO_I32, DITTO_SUM, NULL);
     }
 }
 
@@ -172,6 +267,144 @@ static void started_operations(void)
               { ALL_TO_ALL, 100, false, true });
 }
 
+static void more_small_collectives(void)
+{
+    RUN_CALLS({ LIST, 4, true, false }, { THROUGH, 2, false, false }, { GATHER, 2, false, false },
+              { SCATTER, 2, false, false }, { EXCLUSIVE_SCAN, 2, false, false }, { CIRCLE, 2, false, false },
+              { BLOCK_SUM, 700, false, false });
+}
+static void more_large_collectives(void)
+{
+    RUN_CALLS({ LIST, 3000, true, false }, { THROUGH, 2000, false, false }, { GATHER, 2000, false, false },
+              { SCATTER, 2000, false, false }, { EXCLUSIVE_SCAN, 2000, false, false },
+              { CIRCLE, 2000, false, false }, { BLOCK_SUM, 2000, false, false });
+}
+
+/* -- algorithms that the thresholds would choose for larger messages -- */
+
+static void make_tuned(uint32_t replicas, const ditto_tuning *tuning)
+{
+    ditto_strategy_options o = options_of(replicas, FOUR_PUS);
+    o.tuning = tuning;
+    make_strategy(&o);
+}
+static void two_that_stage(void)
+{
+    ditto_tuning t = DITTO_TUNING_INIT;
+    t.stage_bytes = t.stage_one_way_bytes = 1024;
+    make_tuned(2, &t);
+}
+static void three_that_stream(void)
+{
+    ditto_tuning t = DITTO_TUNING_INIT;
+    t.small_bytes = 64;
+    t.stream_bytes = 1024;
+    make_tuned(3, &t);
+}
+static void three_that_fetch(void)
+{
+    ditto_tuning t = DITTO_TUNING_INIT;
+    t.small_bytes = 64;
+    t.fetch_bytes = 1;
+    make_tuned(3, &t);
+}
+static void four_in_two_groups(void)
+{
+    ditto_tuning t = DITTO_TUNING_INIT;
+    t.near_replicas = 2;
+    t.hierarchical_bytes = 1;
+    t.block_bytes = 4096;
+    make_tuned(4, &t);
+}
+static void staged_collectives(void)
+{
+    RUN_CALLS({ ALL_REDUCE, 600, false, false }, { ALL_REDUCE, 600, true, false },
+              { REDUCE_SCATTER, 600, false, false }, { ALL_GATHER, 600, false, false },
+              { ALL_TO_ALL, 600, false, false }, { REDUCE, 600, false, false },
+              { BROADCAST, 600, true, false }, { GATHER, 600, false, false }, { SCATTER, 600, false, false },
+              { SCAN, 600, false, false });
+}
+static void tuned_collectives(void)
+{
+    RUN_CALLS({ ALL_REDUCE, 1500, false, false }, { ALL_REDUCE, 1500, true, false },
+              { REDUCE_SCATTER, 500, false, false }, { ALL_GATHER, 500, false, false },
+              { BROADCAST, 1500, true, false }, { REDUCE, 1500, false, false });
+}
+
+/* -- slices: rows of all replicas, merged by their indices -- */
+
+static ditto_status merge_slices(ditto_replica *self, void *flags)
+{
+    enum { ROWS = 3, ROW = 5 };
+    int64_t indices[ROWS] = { 0, 1, 1 + ditto_replica_id(self) }, found_indices[MOST * ROWS];
+    int32_t values[ROWS][ROW], merged[MOST * ROWS][ROW];
+    const ditto_slices src = { indices, values, ROWS, ROW, DITTO_I32 };
+    ditto_slices dst = { found_indices, merged, MOST * ROWS, ROW, DITTO_I32 };
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    uint32_t n = ditto_num_replicas(self);
+    o.flags = (uint32_t)(uintptr_t)flags;
+    for (int i = 0; i < ROWS * ROW; i++)
+        (&values[0][0])[i] = 1;
+    EXPECT(ditto_all_reduce_slices(self, &src, &dst, DITTO_SUM, &o) == DITTO_OK);
+    if (o.flags == 0) {
+        EXPECT(dst.rows == n * ROWS);
+    } else { /* index 0 comes n times, 1 comes n + 1 times, and the others once */
+        EXPECT(dst.rows == n + 1 && found_indices[n] == n);
+        EXPECT(merged[0][ROW - 1] == (int32_t)n && merged[1][0] == (int32_t)n + 1 && merged[n][0] == 1);
+    }
+    return DITTO_OK;
+}
+static void slices(void)
+{
+    run(merge_slices, NULL);
+    run(merge_slices, (void *)(uintptr_t)DITTO_SLICES_MERGE);
+}
+
+/* -- started operations that are looked at, several at a time, and given up -- */
+
+static ditto_status start_several(ditto_replica *self, void *gives_up)
+{
+    enum { OPERATIONS = 3, ELEMENTS = 50 };
+    static int32_t buffer[MOST][OPERATIONS][ELEMENTS];
+    ditto_pending pending[OPERATIONS];
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    for (int k = 0; k < OPERATIONS; k++) {
+        for (int i = 0; i < ELEMENTS; i++)
+            buffer[id][k][i] = k + 1;
+        ditto_status status = ditto_all_reduce_start(self, buffer[id][k], buffer[id][k], ELEMENTS, DITTO_I32,
+                                                     DITTO_SUM, NULL, &pending[k]);
+        if (status != DITTO_OK)
+            return ditto_abandon(self, status);
+    }
+    if (gives_up != NULL && id == 1) {
+        EXPECT(ditto_abandon(self, DITTO_ERR_USER) == DITTO_ERR_USER);
+        memset(buffer[id], 0, sizeof buffer[id]); /* nobody uses it any more */
+        return DITTO_ERR_USER;
+    }
+    for (int k = OPERATIONS; k-- > 0;) {
+        ditto_status status = DITTO_PENDING;
+        for (int tries = 0; tries < 3 && status == DITTO_PENDING; tries++)
+            status = ditto_test(self, &pending[k]);
+        if (status == DITTO_PENDING)
+            status = ditto_wait(self, &pending[k], NULL);
+        if (status != DITTO_OK)
+            return ditto_abandon(self, status);
+        for (int i = 0; i < ELEMENTS; i++)
+            EXPECT(buffer[id][k][i] == (k + 1) * (int32_t)n);
+    }
+    return DITTO_OK;
+}
+static void several_started(void)
+{
+    run(start_several, NULL);
+    run(start_several, NULL);
+}
+static void abandoned_operations(void)
+{
+    EXPECT(ditto_strategy_run(strategy, start_several, strategy) == DITTO_ERR_USER);
+    run(start_several, NULL);
+}
+
 /* Seen once under ThreadSanitizer: the time limit of an all-gather after a barrier, by counter, with a caller
  * that waits. */
 static void three_by_counter_and_a_caller(void)
@@ -211,6 +444,15 @@ const struct scenario collective_scenarios[] = {
     { .name = "large_collectives_of_two", .setup = two, .body = large_collectives },
     { .name = "started_operations", .setup = three, .body = started_operations },
     { .name = "started_by_counter", .setup = three_on_two_pus, .body = started_operations },
+    { .name = "more_small_collectives", .setup = three, .body = more_small_collectives },
+    { .name = "more_large_collectives", .setup = three, .body = more_large_collectives },
+    { .name = "staged_collectives", .setup = two_that_stage, .body = staged_collectives },
+    { .name = "streamed_collectives", .setup = three_that_stream, .body = tuned_collectives },
+    { .name = "fetched_collectives", .setup = three_that_fetch, .body = tuned_collectives },
+    { .name = "hierarchical_collectives", .setup = four_in_two_groups, .body = tuned_collectives },
+    { .name = "slices", .setup = three, .body = slices },
+    { .name = "several_started", .setup = three, .body = several_started },
+    { .name = "abandoned_operations", .setup = three, .body = abandoned_operations },
     { .name = "all_gather_after_barrier",
       .setup = three_by_counter_and_a_caller,
       .body = all_gather_after_barrier },

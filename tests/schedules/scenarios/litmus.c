@@ -1,7 +1,8 @@
 /* tests/schedules/scenarios/litmus.c - small programs whose outcomes C11 allows or forbids. They check the
  * engine: what is forbidden never comes, and what is allowed comes, if the engine is to find it.
  *
- * An outcome has a bit for each load, in the order of the rows: 1 if it has found the new value. Sources:
+ * An outcome has a bit for each load, in the order of the rows: 1 if it has found the new value. A variable
+ * has two halves. All operations are of the first one, but for those that say otherwise. Sources:
  * Batty and others, POPL 2011; Maranget, Sarkar, Sewell, "A Tutorial Introduction to the ARM and POWER
  * Relaxed Memory Models", 2012, for the names. */
 #include "scenarios.h"
@@ -10,8 +11,20 @@
 
 #include <stdatomic.h>
 
-enum kind { END, WRITE, READ, ADD, FENCED, LIGHT, HEAVY };
-enum { X, Y };
+enum kind {
+    END,
+    WRITE,
+    WRITE_SECOND, /* the second half */
+    PLAIN_SECOND, /* the same, not atomic */
+    READ,
+    READ_BOTH,        /* two bits, one for each half */
+    FAILING_EXCHANGE, /* a compare-and-swap that expects another value: a load */
+    ADD,
+    FENCED,
+    LIGHT,
+    HEAVY
+};
+enum { X, Y, Z, VARIABLES };
 struct operation {
     enum kind kind;
     int variable;
@@ -65,6 +78,37 @@ static const struct litmus rows[] = {
         { { ADD, Y, RELAXED } },
         { { READ, Y, ACQUIRE }, { READ, X, RELAXED } } },
       1 << 1 },
+    /* Thread 2 sees by way of thread 1 what thread 0 has done. */
+    { "release_to_a_third",
+      { { { WRITE, X, RELAXED }, { WRITE, Y, RELEASE } },
+        { { READ, Y, ACQUIRE }, { WRITE, Z, RELEASE } },
+        { { READ, Z, ACQUIRE }, { READ, X, RELAXED } } },
+      1 << 3 },
+    { "read_to_a_third",
+      { { { WRITE, X, RELAXED } },
+        { { READ, X, RELAXED }, { WRITE, Y, RELEASE } },
+        { { READ, Y, ACQUIRE }, { READ, X, RELAXED } } },
+      1 << 3 },
+    { "failing_exchange",
+      { { { WRITE, X, RELAXED }, { WRITE, Y, RELEASE } },
+        { { FAILING_EXCHANGE, Y, ACQUIRE }, { READ, X, RELAXED } } },
+      1 << 1 },
+    { "failing_exchange_relaxed",
+      { { { WRITE, X, RELAXED }, { WRITE, Y, RELEASE } },
+        { { FAILING_EXCHANGE, Y, RELAXED }, { READ, X, RELAXED } } },
+      0 },
+    { "fence_and_seq_cst",
+      { { { WRITE, X, RELAXED }, { FENCED, 0, SEQ_CST }, { READ, Y, RELAXED } },
+        { { WRITE, Y, SEQ_CST }, { READ, X, SEQ_CST } } },
+      1 << 0 },
+    { "two_widths", { { { WRITE_SECOND, X, RELAXED }, { WRITE, X, RELEASE } }, { { READ_BOTH, X, ACQUIRE } } }, 1 << 1 },
+    { "message_passing_two_widths",
+      { { { WRITE, X, RELAXED }, { WRITE, Y, RELEASE } }, { { READ_BOTH, Y, ACQUIRE }, { READ, X, RELAXED } } },
+      1 << 1 },
+    { "plain_neighbour",
+      { { { WRITE, X, RELAXED }, { PLAIN_SECOND, X, 0 }, { WRITE, Y, RELEASE } },
+        { { READ, Y, ACQUIRE }, { READ, X, RELAXED } } },
+      1 << 1 },
     { "coherence", { { { WRITE, X, RELAXED } }, { { READ, X, RELAXED }, { READ, X, RELAXED } } }, 1 << 1 },
     { "two_readers",
       { { { WRITE, X, RELEASE } },
@@ -83,31 +127,66 @@ static const struct litmus rows[] = {
       1 << 3 },
 };
 
-static _Atomic uint32_t variable[2];
+static struct {
+    alignas(8) _Atomic uint32_t first;
+    _Atomic uint32_t second;
+} variable[VARIABLES];
 static const struct litmus *row;
 static _Atomic uint32_t outcome; /* accesses to it are no part of the program: each bit has one writer */
+
+static uint32_t bits_of(enum kind kind)
+{
+    return kind == READ_BOTH ? 2 : kind == READ || kind == FAILING_EXCHANGE ? 1 : 0;
+}
+
+/* Returns a bit for each load of the operation. */
+static uint32_t perform(const struct operation *o)
+{
+    _Atomic uint32_t *v = &variable[o->variable].first, *second = &variable[o->variable].second;
+    uint32_t found = 7; /* no variable has it */
+    switch (o->kind) {
+    case WRITE:
+    case WRITE_SECOND:
+        atomic_store_explicit(o->kind == WRITE ? v : second, 1, o->order);
+        return 0;
+    case PLAIN_SECOND:
+        *(volatile uint32_t *)second = 1;
+        return 0;
+    case ADD:
+        atomic_fetch_add_explicit(v, 2, o->order);
+        return 0;
+    case READ:
+        return atomic_load_explicit(v, o->order) & 1;
+    case READ_BOTH: {
+        uint64_t both = atomic_load_explicit((_Atomic uint64_t *)(void *)v, o->order);
+        return (uint32_t)((both & 1) | (both >> 32 & 1) << 1);
+    }
+    case FAILING_EXCHANGE:
+        (void)atomic_compare_exchange_strong_explicit(v, &found, 7, o->order, o->order);
+        return found & 1;
+    case LIGHT:
+        dti_fence_light();
+        return 0;
+    case HEAVY:
+        dti_fence_heavy();
+        return 0;
+    default:
+        atomic_thread_fence(o->order);
+        return 0;
+    }
+}
 
 static void *execute(void *argument)
 {
     uint32_t thread = (uint32_t)(uintptr_t)argument, bit = 0;
     for (uint32_t t = 0; t < thread; t++)
         for (int i = 0; i < MOST_OPERATIONS; i++)
-            bit += row->thread[t][i].kind == READ;
+            bit += bits_of(row->thread[t][i].kind);
     for (const struct operation *o = row->thread[thread]; o->kind != END; o++) {
-        _Atomic uint32_t *v = &variable[o->variable];
-        if (o->kind == WRITE)
-            atomic_store_explicit(v, 1, o->order);
-        else if (o->kind == ADD)
-            atomic_fetch_add_explicit(v, 2, o->order);
-        else if (o->kind == READ) {
-            bool is_new = (atomic_load_explicit(v, o->order) & 1) != 0;
-            atomic_fetch_or_explicit(&outcome, (uint32_t)is_new << bit++, memory_order_relaxed);
-        } else if (o->kind == LIGHT)
-            dti_fence_light();
-        else if (o->kind == HEAVY)
-            dti_fence_heavy();
-        else
-            atomic_thread_fence(o->order);
+        uint32_t found = perform(o);
+        if (bits_of(o->kind) > 0)
+            atomic_fetch_or_explicit(&outcome, found << bit, memory_order_relaxed);
+        bit += bits_of(o->kind);
     }
     return NULL;
 }
@@ -137,6 +216,14 @@ const struct scenario litmus_scenarios[] = {
     { .name = "message_passing_release", .body = play, .outcomes = 0xd },
     { .name = "message_passing_fences", .body = play, .outcomes = 0xd },
     { .name = "release_sequence", .body = play, .outcomes = 0xd },
+    { .name = "release_to_a_third", .body = play, .outcomes = 0xf7 },
+    { .name = "read_to_a_third", .body = play, .outcomes = 0xf7 },
+    { .name = "failing_exchange", .body = play, .outcomes = 0xd },
+    { .name = "failing_exchange_relaxed", .body = play, .outcomes = 0xf },
+    { .name = "fence_and_seq_cst", .body = play, .outcomes = 0xe },
+    { .name = "two_widths", .body = play, .outcomes = 0xd },
+    { .name = "message_passing_two_widths", .body = play, .outcomes = 0x31 },
+    { .name = "plain_neighbour", .body = play, .outcomes = 0xd },
     { .name = "coherence", .body = play, .outcomes = 0xd },
     { .name = "two_readers", .body = play, .outcomes = 0xffff },
     { .name = "two_readers_seq_cst", .body = play, .outcomes = 0xffff & ~(1 << 5) },

@@ -7,6 +7,14 @@
 
 static ditto_variable *variable;
 
+static void three_with_a_variable(void)
+{
+    ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
+    const ditto_tensor zeros = { .dtype = DITTO_I32, .rank = 1, .shape = { 300 } };
+    three();
+    o.aggregation = DITTO_AGGREGATE_SUM;
+    EXPECT(ditto_variable_create(strategy, &zeros, &o, &variable) == DITTO_OK);
+}
 /* -- one thread destroys what another one uses: it is refused, or the other one is -- */
 
 static void *run_on(void *s)
@@ -24,46 +32,6 @@ static void destroyed_while_used(void)
     EXPECT(status == DITTO_OK);
     join(other);
     EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
-}
-
-/* -- variables: a write by all replicas, and readers in other threads -- */
-
-static void three_with_a_variable(void)
-{
-    ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
-    const ditto_tensor zeros = { .dtype = DITTO_I32, .rank = 1, .shape = { 300 } };
-    three();
-    o.aggregation = DITTO_AGGREGATE_SUM;
-    EXPECT(ditto_variable_create(strategy, &zeros, &o, &variable) == DITTO_OK);
-}
-static ditto_status add_ones(ditto_replica *self, void *unused)
-{
-    int32_t ones[300];
-    const void *data;
-    (void)unused;
-    for (int i = 0; i < 300; i++)
-        ones[i] = 1;
-    EXPECT(ditto_assign(self, variable, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
-    EXPECT(ditto_read(self, variable, &data) == DITTO_OK);
-    for (int i = 0; i < 300; i++)
-        EXPECT(((const int32_t *)data)[i] == 3);
-    return DITTO_OK;
-}
-static void *read_whole(void *unused)
-{
-    int32_t found[300];
-    (void)unused;
-    EXPECT(ditto_variable_read(variable, found, sizeof found) == DITTO_OK);
-    for (int i = 0; i < 300; i++)
-        EXPECT(found[i] == found[0] && found[0] % 3 == 0);
-    return NULL;
-}
-static void variables(void)
-{
-    pthread_t other = thread_of(read_whole, NULL);
-    run(add_ones, NULL);
-    join(other);
-    EXPECT(ditto_variable_destroy(variable) == DITTO_OK);
 }
 
 /* -- helpers: a loop over all devices of each replica -- */
@@ -211,7 +179,6 @@ static void parameters(void)
 
 const struct scenario object_scenarios[] = {
     { .name = "destroyed_while_used", .setup = three_with_a_variable, .body = destroyed_while_used },
-    { .name = "variables", .setup = three_with_a_variable, .body = variables },
     { .name = "helpers", .setup = two_with_helpers, .body = helpers },
     { .name = "groups", .setup = mesh_of_four, .body = groups },
     { .name = "circle",
