@@ -96,12 +96,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_mesh(ditto_strategy *strat
 /** Frees a grouping. Its strategy may have ended before.
  *
  *  @param grouping  the grouping; NULL is ignored
- *  @retval DITTO_OK            it was freed
+ *  @retval DITTO_OK            it was freed, or is freed with its strategy, because a replica that has not
+ *                              returned may use it
  *  @retval DITTO_ERR_BUSY      a run or another call of the strategy is active, or a variable is sliced along
  *                              the grouping; nothing was freed
  *  @retval DITTO_ERR_CONTEXT   called by a replica, inside a run
  *  @retval DITTO_ERR_FORKED    this is a child process, and the strategy was created before fork
- *  @retval DITTO_ERR_POISONED  a replica that has not returned may use it: end the strategy first
  *  @par Thread safety
  *  Any thread may call it, once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_grouping_destroy(ditto_grouping *grouping);

@@ -151,14 +151,15 @@ ditto_status ditto_grouping_destroy(ditto_grouping *grouping)
                               : DTI_FAIL(DITTO_ERR_BUSY,
                                          "the grouping is in use by the run that this call is "
                                          "in: destroy it after the run");
-    if (status == DITTO_OK && dti_team_is_poisoned(team))
-        status = dti_fail_poisoned(); /* a replica that has not returned may use it */
-    if (status == DITTO_OK && grouping->users != 0)
+    bool stays = status == DITTO_OK && dti_team_is_poisoned(team);
+    if (stays) /* a replica that has not returned may use it */
+        grouping->is_of_library = true;
+    else if (status == DITTO_OK && grouping->users != 0)
         status = DTI_FAIL(
             DITTO_ERR_BUSY,
             "%u variable%s sliced along the grouping, or mirrored in its groups: destroy %s first",
             grouping->users, grouping->users > 1 ? "s are" : " is", grouping->users > 1 ? "them" : "it");
-    if (status == DITTO_OK)
+    if (status == DITTO_OK && !stays)
         dti_grouping_destroy(grouping);
     dti_team_give_turn(team, took_turn);
     return status;

@@ -211,7 +211,7 @@ static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes
 
 /* -- Handles of a poisoned strategy -- */
 
-enum handle { ITERATOR, OPTIMIZER, VARIABLE, VALUE, HANDLES };
+enum handle { ITERATOR, OPTIMIZER, VARIABLE, VALUE, GROUPING, HANDLES };
 
 struct late_case {
     uint32_t replicas;
@@ -254,8 +254,9 @@ struct late {
     ditto_optimizer *optimizer;
     ditto_iterator *iterator;
     const ditto_value *value;
+    ditto_grouping *grouping;
     _Atomic int has_begun, may_go_on, has_ended;
-    ditto_status assign_status, apply_status, argument_status, next_status;
+    ditto_status assign_status, apply_status, argument_status, next_status, group_status;
 
     /* The number of rows of the batch, and the first of them. */
     uint64_t rows;
@@ -277,6 +278,12 @@ static ditto_status come_late(ditto_replica *self, void *argument)
     part = (ditto_tensor){ .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     l->apply_status = ditto_apply(self, l->optimizer, &part, NULL);
     l->argument_status = ditto_argument(self, NULL, &part);
+    ditto_group group;
+    ditto_reduce_options in_group = DITTO_REDUCE_OPTIONS_INIT;
+    in_group.group = &group;
+    l->group_status = ditto_group_of(self, l->grouping, &group);
+    if (l->group_status == DITTO_OK)
+        l->group_status = ditto_barrier(self, &in_group);
     l->next_status = ditto_next(self, l->iterator, &batch);
     if (l->next_status == DITTO_OK) {
         l->rows = batch.rows;
@@ -303,23 +310,26 @@ static int use_handles_late(void *argument)
     REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
     REQUIRE(ditto_optimizer_create(&l.variable, 1, &OPTIONS(optimizer, .rule = DITTO_RULE_ADAM),
                                    &l.optimizer) == DITTO_OK);
+    REQUIRE(ditto_strategy_split(strategy, (uint32_t[8]){ 0 }, NULL, c->replicas, &l.grouping) == DITTO_OK);
     await_batch(l.iterator, c->replicas - 1);
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
     if (!has_begun(strategy, c->replicas - 1, &l.has_begun))
         return STOPPED_TOO_EARLY;
     if (c->strategy_first)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
-    const void *const handle[HANDLES] = { l.iterator, l.optimizer, l.variable, value };
+    const void *const handle[HANDLES] = { l.iterator, l.optimizer, l.variable, value, l.grouping };
     watch_free(handle[c->watched]);
     REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
     REQUIRE(ditto_optimizer_destroy(l.optimizer) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(l.variable) == DITTO_OK);
     REQUIRE(ditto_value_destroy(value) == DITTO_OK);
+    REQUIRE(ditto_grouping_destroy(l.grouping) == DITTO_OK);
     REQUIRE(!was_freed());
     atomic_store(&l.may_go_on, 1);
     while (!atomic_load(&l.has_ended))
         sleep_ms(1);
     REQUIRE(l.assign_status == DITTO_ERR_PEER_STOPPED && l.apply_status == DITTO_ERR_PEER_STOPPED);
+    REQUIRE(l.group_status == DITTO_ERR_PEER_STOPPED);
     /* The argument was destroyed. Only a crash would be an error. */
     REQUIRE(l.argument_status == DITTO_OK || l.argument_status == DITTO_ERR_NOT_FOUND ||
             l.argument_status == DITTO_ERR_CONTEXT);

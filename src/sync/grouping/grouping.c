@@ -396,7 +396,7 @@ ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out)
         char name[DTI_LABEL_BYTES];
         snprintf(name, sizeof name, "across %.40s", along->name[0] != '\0' ? along->name : "a split");
         DTI_TRY(dti_grouping_make(along->team, &(struct dti_division){ name, colors, NULL }, out));
-        (*out)->hidden = true;
+        (*out)->is_of_library = true;
     }
     (*out)->users++;
     along->users++;
@@ -405,7 +405,7 @@ ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out)
 
 void dti_grouping_drop(ditto_grouping *g)
 {
-    if (--g->users == 0 && g->hidden)
+    if (--g->users == 0 && g->is_of_library)
         dti_grouping_destroy(g);
 }
 
@@ -415,7 +415,7 @@ void dti_groupings_free(struct dti_groupings *all)
         ditto_grouping *g = all->of_slot[i];
         if (g != NULL)
             release_parts(g);
-        if (g != NULL && g->hidden)
+        if (g != NULL && g->is_of_library)
             free(g);
     }
     if (all != NULL)
@@ -429,7 +429,7 @@ void dti_groupings_describe(const struct dti_sync *sync, struct dti_text *text)
                                           "across packages" };
     for (uint32_t i = 0; i < sync->groupings->slots; i++) {
         const ditto_grouping *g = sync->groupings->of_slot[i];
-        if (g != NULL && g->hidden)
+        if (g != NULL && g->is_of_library)
             continue;
         uint32_t largest = 0;
         uint8_t most = 0;

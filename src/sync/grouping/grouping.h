@@ -37,8 +37,9 @@ struct ditto_grouping {
     /* The number of variables that are sliced along the groups, or mirrored in them. Guarded by the turn. */
     uint32_t users;
 
-    /* True if the library made it for such variables. It is destroyed with the last of them. */
-    bool hidden;
+    /* True if the library made it for such variables, or if its user has destroyed it while the team was
+     * poisoned. It is destroyed with the last of them, or with the team. */
+    bool is_of_library;
     uint32_t groups;
     uint32_t *color; /* [groups] */
 
@@ -79,7 +80,7 @@ bool dti_grouping_is_listed(const struct dti_groupings *all, const ditto_groupin
  * CONTEXT if it would have to be made in a run. */
 ditto_status dti_grouping_across(ditto_grouping *along, ditto_grouping **out);
 
-/* Removes a user, and destroys a hidden grouping that had no other. */
+/* Removes a user, and destroys a grouping of the library that has no other. */
 void dti_grouping_drop(ditto_grouping *grouping);
 
 /* Writes a line for each grouping. */
