@@ -17,13 +17,12 @@
 #include <unistd.h>
 
 extern const struct scenario fault_scenarios[], litmus_scenarios[], part_scenarios[], run_scenarios[],
-    object_scenarios[], collective_scenarios[], queue_scenarios[], input_scenarios[],
-    variable_scenarios[];
-static const struct scenario *const scenario_lists[] = { fault_scenarios,  litmus_scenarios,
-                                                         part_scenarios,   run_scenarios,
-                                                         object_scenarios, collective_scenarios,
-                                                         queue_scenarios,  input_scenarios,
-                                                         variable_scenarios };
+    collective_scenarios[], group_scenarios[], variable_scenarios[], end_scenarios[], worker_scenarios[],
+    queue_scenarios[], input_scenarios[];
+static const struct scenario *const scenario_lists[] = {
+    fault_scenarios,    litmus_scenarios, part_scenarios,   run_scenarios,   collective_scenarios, group_scenarios,
+    variable_scenarios, end_scenarios,    worker_scenarios, queue_scenarios, input_scenarios
+};
 
 /* After so many schedules all outcomes of a scenario must have come. The first ones are executed twice. */
 enum { ENOUGH = 1000, TWICE = 3 };

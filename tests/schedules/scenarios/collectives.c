@@ -13,6 +13,13 @@ static void three_that_spin(void)
     make_strategy(&o);
 }
 
+static void three_that_adapt(void)
+{
+    ditto_strategy_options o = options_of(3, FOUR_PUS);
+    o.has_spin_us = 0;
+    make_strategy(&o);
+}
+
 /* What replica r has done before a barrier is seen by all after it. */
 static int before_barrier[4];
 static ditto_status meet_twice(ditto_replica *self, void *unused)
@@ -427,6 +434,7 @@ static void all_gather_after_barrier(void)
 const struct scenario collective_scenarios[] = {
     { .name = "barrier_in_rounds", .setup = three, .body = barriers },
     { .name = "barrier_of_spinning", .setup = three_that_spin, .body = barriers },
+    { .name = "barrier_of_adapting", .setup = three_that_adapt, .body = barriers },
     { .name = "barrier_by_counter", .setup = three_on_two_pus, .body = barriers },
     { .name = "barrier_of_two", .setup = two, .body = barriers },
     { .name = "small_all_reduce", .setup = three, .body = small_all_reduce },

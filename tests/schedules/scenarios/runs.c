@@ -2,6 +2,7 @@
 #include "scenarios.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 ditto_strategy *strategy;
 
@@ -56,6 +57,11 @@ pthread_t thread_of(void *(*body)(void *), void *argument)
 void join(pthread_t thread)
 {
     EXPECT(pthread_join(thread, NULL) == 0);
+}
+
+void sleep_for(uint64_t ns)
+{
+    nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) }, NULL);
 }
 
 /* -- runs one after the other: each replica executes each function once -- */
@@ -274,6 +280,45 @@ static void interrupted_runs(void)
     EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
 }
 
+/* Two threads run, one after the other, and a third one interrupts. */
+static void *run_or_be_interrupted(void *unused)
+{
+    (void)unused;
+    ditto_status status = ditto_strategy_run(strategy, meet, NULL);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_CANCELLED);
+    return NULL;
+}
+static void two_interrupted_callers(void)
+{
+    pthread_t a = thread_of(interrupt, NULL), b = thread_of(run_or_be_interrupted, NULL);
+    run_or_be_interrupted(NULL);
+    join(a);
+    join(b);
+    run(meet, NULL);
+    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+}
+
+/* A limit of time passes in a run that a merge function makes. */
+static ditto_status run_late(ditto_strategy *s, ditto_value *const *arguments, uint32_t num_arguments, void *user,
+                             ditto_value **result)
+{
+    (void)arguments, (void)num_arguments, (void)user, (void)result;
+    return ditto_strategy_run(s, wait_for_release, NULL);
+}
+static ditto_status merge_late(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_merge_call(self, run_late, NULL, NULL, 0, NULL);
+}
+static void inner_time_limits(void)
+{
+    pthread_t other = thread_of(release, NULL);
+    ditto_status status = ditto_strategy_run(strategy, merge_late, NULL);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_TIMED_OUT);
+    join(other);
+    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+}
+
 /* A merge call that is interrupted: some replicas have met, and others have not. */
 static ditto_status merge_twice(ditto_replica *self, void *unused)
 {
@@ -330,6 +375,7 @@ static void lives(void)
     } else {
         EXPECT(status == DITTO_ERR_NO_MEMORY || status == DITTO_ERR_SYSTEM);
     }
+    W->outcomes |= status == DITTO_OK ? 1 : status == DITTO_ERR_NO_MEMORY ? 2 : 4;
     EXPECT(W->now.blocks == blocks); /* nothing is leaked */
 }
 
@@ -346,6 +392,11 @@ const struct scenario run_scenarios[] = {
     { .name = "failing_merges_on_two_pus", .setup = three_on_two_pus, .body = failing_merges },
     { .name = "merges_on_two_pus", .setup = three_on_two_pus, .body = merges },
     { .name = "time_limits", .setup = three_with_a_limit, .body = time_limits, .waits_for_time = true },
+    { .name = "inner_time_limits",
+      .setup = three_with_a_limit,
+      .body = inner_time_limits,
+      .waits_for_time = true },
+    { .name = "two_interrupted_callers", .setup = two, .body = two_interrupted_callers, .waits_for_time = true },
     { .name = "two_callers", .setup = two, .body = two_callers },
     { .name = "interrupted_runs", .setup = three, .body = interrupted_runs, .waits_for_time = true },
     { .name = "interrupted_merges", .setup = three, .body = interrupted_merges, .waits_for_time = true },
@@ -353,6 +404,6 @@ const struct scenario run_scenarios[] = {
       .setup = three,
       .body = interrupted_all_reduce,
       .waits_for_time = true },
-    { .name = "lives", .setup = lived_before, .body = lives, .may_refuse = true },
+    { .name = "lives", .setup = lived_before, .body = lives, .may_refuse = true, .outcomes = 7 },
     { 0 },
 };

@@ -34,5 +34,6 @@ ditto_status meet(ditto_replica *self, void *unused);
 /* Starts a thread, and joins it. */
 pthread_t thread_of(void *(*body)(void *), void *argument);
 void join(pthread_t thread);
+void sleep_for(uint64_t ns);
 
 #endif

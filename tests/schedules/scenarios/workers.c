@@ -1,0 +1,436 @@
+/* tests/schedules/scenarios/workers.c - parameters, and coordinators with their workers. */
+#include "scenarios.h"
+
+#include <ditto/coordinator.h>
+#include <ditto/optimizer.h>
+#include <ditto/source.h>
+
+#include <stdatomic.h>
+
+static ditto_variable *variable;
+static ditto_coordinator *coordinator;
+
+static void coordinate(const ditto_coordinator_options *options, ditto_replica_fn function)
+{
+    EXPECT(ditto_coordinator_create(strategy, options, &coordinator) == DITTO_OK);
+    EXPECT(ditto_function_register("function", function, NULL) == DITTO_OK);
+}
+static void schedule(int times)
+{
+    for (int k = 0; k < times; k++)
+        EXPECT(ditto_coordinator_schedule(coordinator, "function", NULL, NULL, NULL) == DITTO_OK);
+}
+static void end_workers(void)
+{
+    EXPECT(ditto_coordinator_destroy(coordinator) == DITTO_OK);
+    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+}
+
+/* -- parameters: workers add to shards, and read each shard between two updates -- */
+
+static ditto_concurrency concurrency;
+enum { ROWS = 4, COLUMNS = 40 };
+static ditto_status add_and_pull(ditto_replica *self, void *unused)
+{
+    int32_t ones[ROWS][COLUMNS], found[ROWS][COLUMNS];
+    (void)unused;
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        (&ones[0][0])[i] = 1;
+    EXPECT(ditto_assign(self, variable, DITTO_ASSIGN_ADD, ones) == DITTO_OK);
+    EXPECT(ditto_pull(self, variable, NULL, found) == DITTO_OK);
+    for (int row = 0; row < ROWS; row++) {
+        EXPECT(found[row][0] >= 1);
+        for (int i = 1; i < COLUMNS && concurrency == DITTO_CONCURRENCY_LOCKED; i++)
+            EXPECT(found[row][i] == found[row / 2 * 2][0]);
+    }
+    return DITTO_OK;
+}
+static void two_workers(ditto_concurrency how)
+{
+    ditto_strategy_options o = options_of(2, FOUR_PUS);
+    ditto_variable_options v = DITTO_VARIABLE_OPTIONS_INIT;
+    const ditto_tensor zeros = { .dtype = DITTO_I32, .rank = 2, .shape = { ROWS, COLUMNS } };
+    concurrency = how;
+    v.concurrency = how;
+    v.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 2 };
+    EXPECT(ditto_strategy_create(DITTO_PARAMETER_SERVER, &o, &strategy) == DITTO_OK);
+    EXPECT(ditto_variable_create(strategy, &zeros, &v, &variable) == DITTO_OK);
+    coordinate(NULL, add_and_pull);
+}
+static void two_locking_workers(void)
+{
+    two_workers(DITTO_CONCURRENCY_LOCKED);
+}
+static void two_hogwild_workers(void)
+{
+    two_workers(DITTO_CONCURRENCY_HOGWILD);
+}
+static void two_workers_with_free_reads(void)
+{
+    two_workers(DITTO_CONCURRENCY_FREE_READS);
+}
+static void parameters(void)
+{
+    int32_t found[ROWS][COLUMNS];
+    schedule(3);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    EXPECT(ditto_variable_read(variable, found, sizeof found) == DITTO_OK);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        EXPECT((&found[0][0])[i] == 3 ||
+               (concurrency == DITTO_CONCURRENCY_HOGWILD && (&found[0][0])[i] >= 1));
+    for (size_t shard = 0; shard < 2; shard++) {
+        ditto_shard_info info = DITTO_SHARD_INFO_INIT;
+        EXPECT(ditto_variable_shard(variable, shard, &info) == DITTO_OK && info.version == 3);
+    }
+    end_workers();
+}
+
+/* -- an optimizer of parameters: no step is lost -- */
+
+static ditto_optimizer *optimizer;
+static ditto_status step_once(ditto_replica *self, void *unused)
+{
+    float ones[ROWS * COLUMNS];
+    ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 2, .shape = { ROWS, COLUMNS } };
+    (void)unused;
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        ones[i] = 1;
+    EXPECT(ditto_apply(self, optimizer, &gradient, NULL) == DITTO_OK);
+    return DITTO_OK;
+}
+static void two_stepping_workers(void)
+{
+    ditto_strategy_options o = options_of(2, FOUR_PUS);
+    ditto_variable_options v = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    const ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 2, .shape = { ROWS, COLUMNS } };
+    v.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 2 };
+    EXPECT(ditto_strategy_create(DITTO_PARAMETER_SERVER, &o, &strategy) == DITTO_OK);
+    EXPECT(ditto_variable_create(strategy, &zeros, &v, &variable) == DITTO_OK);
+    rule.rule = DITTO_RULE_SUB;
+    rule.op = DITTO_SUM;
+    EXPECT(ditto_optimizer_create(&variable, 1, &rule, &optimizer) == DITTO_OK);
+    coordinate(NULL, step_once);
+}
+static void parameter_steps(void)
+{
+    float found[ROWS * COLUMNS];
+    schedule(4);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    EXPECT(ditto_variable_read(variable, found, sizeof found) == DITTO_OK);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        EXPECT(found[i] == -4);
+    end_workers();
+}
+
+/* -- a small queue, several threads that schedule, and threads that wait -- */
+
+static _Atomic uint32_t executed;
+static ditto_status count_up(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    atomic_fetch_add_explicit(&executed, 1, memory_order_relaxed);
+    return DITTO_OK;
+}
+static void make_workers(uint32_t run_timeout_ms)
+{
+    ditto_strategy_options o = options_of(2, FOUR_PUS);
+    o.run_timeout_ms = run_timeout_ms;
+    EXPECT(ditto_strategy_create(DITTO_PARAMETER_SERVER, &o, &strategy) == DITTO_OK);
+}
+static void two_counting_workers(void)
+{
+    ditto_coordinator_options o = DITTO_COORDINATOR_OPTIONS_INIT;
+    o.queue_capacity = 2;
+    make_workers(0);
+    coordinate(&o, count_up);
+}
+static void *schedule_and_join(void *unused)
+{
+    (void)unused;
+    schedule(4);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    return NULL;
+}
+static void full_queue(void)
+{
+    pthread_t other = thread_of(schedule_and_join, NULL);
+    schedule_and_join(NULL);
+    join(other);
+    EXPECT(executed == 8);
+    end_workers();
+}
+
+static void *look_at_workers(void *unused)
+{
+    ditto_coordinator_counters all = DITTO_COORDINATOR_COUNTERS_INIT;
+    ditto_worker_info one = DITTO_WORKER_INFO_INIT;
+    int done;
+    (void)unused;
+    EXPECT(ditto_coordinator_stats(coordinator, &all) == DITTO_OK && all.ended <= 4);
+    EXPECT(ditto_coordinator_worker_info(coordinator, 0, &one) == DITTO_OK && one.functions <= 4);
+    EXPECT(ditto_coordinator_done(coordinator, &done) == DITTO_OK);
+    EXPECT(strstr(ditto_strategy_diagnose(strategy), "worker") != NULL);
+    return NULL;
+}
+static void watched_workers(void)
+{
+    pthread_t other = thread_of(look_at_workers, NULL);
+    schedule_and_join(NULL);
+    join(other);
+    end_workers();
+}
+
+static void *interrupt_workers(void *unused)
+{
+    (void)unused;
+    EXPECT(ditto_coordinator_interrupt(coordinator) == DITTO_OK);
+    return NULL;
+}
+static void interrupted_join(void)
+{
+    pthread_t other = thread_of(interrupt_workers, NULL);
+    ditto_status status = DITTO_OK;
+    for (int k = 0; k < 4 && status == DITTO_OK; k++)
+        status = ditto_coordinator_schedule(coordinator, "function", NULL, NULL, NULL);
+    if (status == DITTO_OK)
+        status = ditto_coordinator_join(coordinator);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_CANCELLED);
+    W->outcomes |= status == DITTO_OK ? 1 : 2;
+    join(other);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    end_workers();
+}
+
+/* -- results: fetched, cancelled, and thrown away -- */
+
+static ditto_status return_number(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    atomic_fetch_add_explicit(&executed, 1, memory_order_relaxed);
+    return ditto_return_f64(self, "number", 7);
+}
+static void two_returning_workers(void)
+{
+    make_workers(0);
+    coordinate(NULL, return_number);
+}
+/* Returns true if the function was executed. */
+static bool fetch(ditto_remote *remote)
+{
+    ditto_value *value;
+    const ditto_value *member;
+    double number = 0;
+    ditto_status status = ditto_remote_fetch(remote, &value);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_CANCELLED);
+    if (status == DITTO_OK) {
+        EXPECT(ditto_value_member(value, "number", &member) == DITTO_OK);
+        EXPECT(ditto_value_f64(member, &number) == DITTO_OK && number == 7);
+        EXPECT(ditto_value_destroy(value) == DITTO_OK);
+    }
+    return status == DITTO_OK;
+}
+static void *fetch_in_thread(void *remote)
+{
+    return fetch(remote) ? remote : NULL;
+}
+static void results(void)
+{
+    ditto_remote *remote[3];
+    void *fetched;
+    for (int k = 0; k < 3; k++)
+        EXPECT(ditto_coordinator_schedule(coordinator, "function", NULL, NULL, &remote[k]) == DITTO_OK);
+    pthread_t other = thread_of(fetch_in_thread, remote[0]);
+    bool cancelled = ditto_remote_cancel(remote[0]) == DITTO_OK;
+    EXPECT(fetch(remote[0]) != cancelled);
+    EXPECT(ditto_remote_destroy(remote[1]) == DITTO_OK); /* it is executed nevertheless */
+    EXPECT(fetch(remote[2]));
+    EXPECT(pthread_join(other, &fetched) == 0 && (fetched == NULL) == cancelled);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    EXPECT(executed == (cancelled ? 2 : 3));
+    EXPECT(ditto_remote_destroy(remote[0]) == DITTO_OK && ditto_remote_destroy(remote[2]) == DITTO_OK);
+    end_workers();
+    W->outcomes |= cancelled ? 1 : 2;
+}
+
+/* A function that fails: those in the queue are cancelled, and what is scheduled later is executed. */
+static ditto_status fail_first(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return atomic_fetch_add_explicit(&executed, 1, memory_order_relaxed) == 0
+               ? ditto_fail(self, 9, "it fails")
+               : DITTO_OK;
+}
+static void two_failing_workers(void)
+{
+    make_workers(0);
+    coordinate(NULL, fail_first);
+}
+static void failing_function(void)
+{
+    ditto_status status = DITTO_OK;
+    for (int k = 0; k < 4 && status == DITTO_OK; k++)
+        status = ditto_coordinator_schedule(coordinator, "function", NULL, NULL, NULL);
+    if (status == DITTO_OK)
+        status = ditto_coordinator_join(coordinator);
+    EXPECT(status == DITTO_ERR_USER && strstr(ditto_last_error()->message, "it fails") != NULL);
+    uint32_t before = executed;
+    schedule(2);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    EXPECT(executed >= before + 2 || before == 0);
+    end_workers();
+}
+
+/* -- a worker whose function takes too long is retired, and another one executes the function -- */
+
+static _Atomic bool let_go, late_has_left;
+static ditto_status be_late_once(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    if (atomic_fetch_add_explicit(&executed, 1, memory_order_relaxed) != 0)
+        return DITTO_OK;
+    while (!atomic_load_explicit(&let_go, memory_order_acquire))
+        sleep_for(1000000);
+    atomic_store_explicit(&late_has_left, true, memory_order_release);
+    return DITTO_OK;
+}
+static void two_workers_with_a_limit(void)
+{
+    make_workers(5);
+    coordinate(NULL, be_late_once);
+}
+static void *let_it_go(void *unused)
+{
+    (void)unused;
+    sleep_for(1 + random_below(10000000));
+    atomic_store_explicit(&let_go, true, memory_order_release);
+    return NULL;
+}
+static void late_function(void)
+{
+    schedule(1);
+    pthread_t other = thread_of(let_it_go, NULL);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    EXPECT(executed >= 1);
+    ditto_status status = ditto_coordinator_destroy(coordinator);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    W->outcomes |= status == DITTO_OK ? 1 : 2;
+    ditto_status end = ditto_strategy_destroy(strategy);
+    EXPECT(end == DITTO_OK || (status == DITTO_ERR_POISONED && end == DITTO_ERR_POISONED));
+    join(other);
+    while (!atomic_load_explicit(&late_has_left, memory_order_acquire))
+        sleep_for(1000000);
+    sleep_for(1000000000); /* the thread of the late worker ends, and uses nothing that is gone */
+}
+
+/* -- a dataset that workers share, and values of each worker -- */
+
+enum { ALL_ROWS = 9, BATCH = 2 };
+static ditto_shared_dataset *shared;
+static ditto_per_worker *per_worker;
+static _Atomic uint32_t seen[ALL_ROWS];
+
+static ditto_status take_batch(ditto_replica *self, void *unused)
+{
+    ditto_batch batch;
+    ditto_tensor own;
+    (void)unused;
+    EXPECT(ditto_worker_value(self, per_worker, &own) == DITTO_OK);
+    ditto_status status = ditto_shared_dataset_next(self, shared, &batch);
+    for (uint64_t i = 0; status == DITTO_OK && i < batch.rows; i++) {
+        int64_t x = ((const int64_t *)batch.component[0].data)[i];
+        EXPECT(x >= 0 && x < ALL_ROWS);
+        atomic_fetch_add_explicit(&seen[x], 1, memory_order_relaxed);
+        ++*(int64_t *)own.data;
+    }
+    return status;
+}
+static ditto_status zero(uint32_t worker, uint32_t workers, void *user, ditto_tensor *component)
+{
+    static int64_t nothing;
+    (void)worker, (void)workers, (void)user;
+    *component = (ditto_tensor){ .data = &nothing, .dtype = DITTO_I64 };
+    return DITTO_OK;
+}
+static void two_workers_that_share(void)
+{
+    ditto_input_options o = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *numbers;
+    make_workers(0);
+    coordinate(NULL, take_batch);
+    o.global_batch = BATCH;
+    EXPECT(ditto_dataset_from_range(0, ALL_ROWS, 1, &numbers) == DITTO_OK);
+    EXPECT(ditto_coordinator_shared_dataset(coordinator, numbers, &o, &shared) == DITTO_OK);
+    EXPECT(ditto_dataset_destroy(numbers) == DITTO_OK);
+    EXPECT(ditto_coordinator_values_from_function(coordinator, zero, NULL, &per_worker) == DITTO_OK);
+}
+static void shared_dataset(void)
+{
+    schedule(6); /* of which one finds the end */
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_END_OF_INPUT);
+    for (int i = 0; i < ALL_ROWS; i++)
+        EXPECT(seen[i] == 1);
+    EXPECT(ditto_per_worker_destroy(per_worker) == DITTO_OK);
+    EXPECT(ditto_shared_dataset_destroy(shared) == DITTO_OK);
+    end_workers();
+}
+
+/* -- a coordinator is destroyed while functions are executed -- */
+
+static void workers_destroyed_while_busy(void)
+{
+    schedule(4);
+    end_workers(); /* functions that have not begun are cancelled */
+    EXPECT(executed <= 4);
+    W->outcomes |= executed == 4 ? 1 : 2;
+}
+
+const struct scenario worker_scenarios[] = {
+    { .name = "locked_parameters", .setup = two_locking_workers, .body = parameters, .waits_for_time = true },
+    { .name = "hogwild_parameters",
+      .setup = two_hogwild_workers,
+      .body = parameters,
+      .waits_for_time = true },
+    { .name = "freely_read_parameters",
+      .setup = two_workers_with_free_reads,
+      .body = parameters,
+      .waits_for_time = true },
+    { .name = "parameter_steps",
+      .setup = two_stepping_workers,
+      .body = parameter_steps,
+      .waits_for_time = true },
+    { .name = "full_queue", .setup = two_counting_workers, .body = full_queue, .waits_for_time = true },
+    { .name = "watched_workers",
+      .setup = two_counting_workers,
+      .body = watched_workers,
+      .waits_for_time = true },
+    { .name = "interrupted_join",
+      .setup = two_counting_workers,
+      .body = interrupted_join,
+      .waits_for_time = true,
+      .outcomes = 3 },
+    { .name = "results",
+      .setup = two_returning_workers,
+      .body = results,
+      .waits_for_time = true,
+      .outcomes = 3 },
+    { .name = "failing_function",
+      .setup = two_failing_workers,
+      .body = failing_function,
+      .waits_for_time = true },
+    { .name = "late_function",
+      .setup = two_workers_with_a_limit,
+      .body = late_function,
+      .waits_for_time = true,
+      .outcomes = 3 },
+    { .name = "shared_dataset",
+      .setup = two_workers_that_share,
+      .body = shared_dataset,
+      .waits_for_time = true },
+    { .name = "workers_destroyed_while_busy",
+      .setup = two_counting_workers,
+      .body = workers_destroyed_while_busy,
+      .waits_for_time = true,
+      .outcomes = 3 },
+    { 0 },
+};
