@@ -412,6 +412,32 @@ static void abandoned_operations(void)
     run(start_several, NULL);
 }
 
+/* So many operations are open that a start waits until the other replica has consumed an old one. */
+static ditto_status start_many(ditto_replica *self, void *unused)
+{
+    enum { MANY = DITTO_MAX_PENDING + 3 };
+    static int32_t buffer[2][MANY];
+    ditto_pending pending[MANY];
+    uint32_t id = ditto_replica_id(self);
+    (void)unused;
+    for (int k = 0; k < MANY; k++) {
+        buffer[id][k] = k;
+        if (k >= DITTO_MAX_PENDING)
+            EXPECT(ditto_wait(self, &pending[k - DITTO_MAX_PENDING], NULL) == DITTO_OK);
+        EXPECT(ditto_all_reduce_start(self, &buffer[id][k], &buffer[id][k], 1, DITTO_I32, DITTO_SUM, NULL,
+                                      &pending[k]) == DITTO_OK);
+    }
+    for (int k = MANY - DITTO_MAX_PENDING; k < MANY; k++)
+        EXPECT(ditto_wait(self, &pending[k], NULL) == DITTO_OK);
+    for (int k = 0; k < MANY; k++)
+        EXPECT(buffer[id][k] == 2 * k);
+    return DITTO_OK;
+}
+static void many_started(void)
+{
+    run(start_many, NULL);
+}
+
 /* Seen once under ThreadSanitizer: the time limit of an all-gather after a barrier, by counter, with a caller
  * that waits. */
 static void three_by_counter_and_a_caller(void)
@@ -460,6 +486,7 @@ const struct scenario collective_scenarios[] = {
     { .name = "hierarchical_collectives", .setup = four_in_two_groups, .body = tuned_collectives },
     { .name = "slices", .setup = three, .body = slices },
     { .name = "several_started", .setup = three, .body = several_started },
+    { .name = "many_started", .setup = two, .body = many_started },
     { .name = "abandoned_operations", .setup = three, .body = abandoned_operations },
     { .name = "all_gather_after_barrier",
       .setup = three_by_counter_and_a_caller,

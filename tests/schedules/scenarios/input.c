@@ -160,6 +160,32 @@ static void continued_input(void)
     end_all();
 }
 
+/* Batches of all replicas as values, and results of runs with them. */
+static ditto_status sum_rows(ditto_replica *self, void *unused)
+{
+    ditto_tensor rows;
+    double sum = 0;
+    (void)unused;
+    EXPECT(ditto_argument(self, NULL, &rows) == DITTO_OK);
+    for (size_t i = 0; i < rows.shape[0]; i++)
+        sum += (double)((const int64_t *)rows.data)[i];
+    return ditto_return_f64(self, NULL, sum);
+}
+static void values_of_input(void)
+{
+    ditto_value *rows, *sums;
+    double sum = 0, all = 0;
+    ditto_status status;
+    while ((status = ditto_iterator_next(iterator, &rows)) == DITTO_OK) {
+        EXPECT(ditto_strategy_run_values(strategy, sum_rows, NULL, rows, NULL, &sums) == DITTO_OK);
+        EXPECT(ditto_strategy_reduce_f64(strategy, DITTO_SUM, sums, &sum) == DITTO_OK);
+        EXPECT(ditto_value_destroy(rows) == DITTO_OK && ditto_value_destroy(sums) == DITTO_OK);
+        all += sum;
+    }
+    EXPECT(status == DITTO_END_OF_INPUT && all == 285);
+    end_all();
+}
+
 /* -- ends that others wait for -- */
 
 /* The producers wait until there is space, or make rows, when the iterator is destroyed. */
@@ -276,6 +302,7 @@ const struct scenario input_scenarios[] = {
     { .name = "two_pipelines", .setup = two_and_a_dataset, .body = two_pipelines },
     { .name = "failing_input", .setup = two_and_a_dataset, .body = failing_input },
     { .name = "continued_input", .setup = two_and_an_iterator, .body = continued_input },
+    { .name = "values_of_input", .setup = two_and_an_iterator, .body = values_of_input },
     { .name = "destroyed_input", .setup = two_and_an_iterator, .body = destroyed_input },
     { .name = "failing_taker", .setup = two_and_an_iterator, .body = failing_taker },
     { .name = "early_return", .setup = two_and_an_iterator, .body = early_return },

@@ -3,7 +3,10 @@
 
 #include <ditto/coordinator.h>
 #include <ditto/optimizer.h>
+#include <ditto/parameter.h>
+#include <ditto/rows.h>
 #include <ditto/source.h>
+#include <ditto/transform.h>
 
 #include <stdatomic.h>
 
@@ -81,6 +84,55 @@ static void parameters(void)
     for (size_t shard = 0; shard < 2; shard++) {
         ditto_shard_info info = DITTO_SHARD_INFO_INIT;
         EXPECT(ditto_variable_shard(variable, shard, &info) == DITTO_OK && info.version == 3);
+    }
+    end_workers();
+}
+
+/* -- rows of parameters, changed by workers and by a thread that is none -- */
+
+static ditto_status change_rows(ditto_replica *self, void *unused)
+{
+    int64_t indices[] = { 3, 1, 3 };
+    int32_t ones[3][COLUMNS], found[3][COLUMNS];
+    const ditto_slices slices = { indices, ones, 3, COLUMNS, DITTO_I32 };
+    (void)unused;
+    for (int i = 0; i < 3 * COLUMNS; i++)
+        (&ones[0][0])[i] = 1;
+    EXPECT(ditto_scatter(self, variable, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
+    EXPECT(ditto_pull_rows(self, variable, indices, 3, NULL, found) == DITTO_OK);
+    EXPECT(found[0][0] >= (concurrency == DITTO_CONCURRENCY_HOGWILD ? 1 : 2) && found[1][COLUMNS - 1] >= 1);
+    return DITTO_OK;
+}
+static void two_workers_on_rows(ditto_concurrency how)
+{
+    two_workers(how);
+    EXPECT(ditto_function_register("rows", change_rows, NULL) == DITTO_OK);
+}
+static void two_locking_workers_on_rows(void)
+{
+    two_workers_on_rows(DITTO_CONCURRENCY_LOCKED);
+}
+static void two_hogwild_workers_on_rows(void)
+{
+    two_workers_on_rows(DITTO_CONCURRENCY_HOGWILD);
+}
+static void rows_of_parameters(void)
+{
+    const int64_t indices[] = { 3 };
+    int32_t ones[COLUMNS], found[ROWS][COLUMNS];
+    const ditto_slices slices = { (int64_t[]){ 3 }, ones, 1, COLUMNS, DITTO_I32 };
+    for (int i = 0; i < COLUMNS; i++)
+        ones[i] = 1;
+    for (int k = 0; k < 2; k++)
+        EXPECT(ditto_coordinator_schedule(coordinator, "rows", NULL, NULL, NULL) == DITTO_OK);
+    EXPECT(ditto_variable_scatter(variable, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
+    EXPECT(ditto_variable_lookup(variable, indices, 1, found[0], sizeof found[0]) == DITTO_OK);
+    EXPECT(found[0][0] >= 1);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    EXPECT(ditto_variable_read(variable, found, sizeof found) == DITTO_OK);
+    for (int i = 0; i < COLUMNS; i++) {
+        EXPECT(found[0][i] == 0 && found[2][i] == 0);
+        EXPECT(concurrency == DITTO_CONCURRENCY_HOGWILD || (found[3][i] == 5 && found[1][i] == 2));
     }
     end_workers();
 }
@@ -375,6 +427,97 @@ static void shared_dataset(void)
     end_workers();
 }
 
+/* A worker is late with its batch: another function takes it, so each row is used by a function in time. */
+static _Atomic uint32_t used[ALL_ROWS];
+static ditto_status take_and_be_late(ditto_replica *self, void *unused)
+{
+    ditto_batch batch;
+    int64_t rows[BATCH];
+    (void)unused;
+    ditto_status status = ditto_shared_dataset_next(self, shared, &batch);
+    if (status != DITTO_OK)
+        return status;
+    uint64_t count = batch.rows;
+    memcpy(rows, batch.component[0].data, count * sizeof rows[0]);
+    bool is_late = atomic_fetch_add_explicit(&executed, 1, memory_order_relaxed) == 0;
+    while (is_late && !atomic_load_explicit(&let_go, memory_order_acquire))
+        sleep_for(1000000);
+    for (uint64_t i = 0; i < count && !is_late; i++)
+        atomic_fetch_add_explicit(&used[rows[i]], 1, memory_order_relaxed);
+    if (is_late)
+        atomic_store_explicit(&late_has_left, true, memory_order_release);
+    return DITTO_OK;
+}
+static void two_sharing_workers_with_a_limit(void)
+{
+    ditto_input_options o = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *numbers;
+    make_workers(5);
+    coordinate(NULL, take_and_be_late);
+    o.global_batch = BATCH;
+    EXPECT(ditto_dataset_from_range(0, ALL_ROWS, 1, &numbers) == DITTO_OK);
+    EXPECT(ditto_coordinator_shared_dataset(coordinator, numbers, &o, &shared) == DITTO_OK);
+    EXPECT(ditto_dataset_destroy(numbers) == DITTO_OK);
+}
+static void late_sharer(void)
+{
+    pthread_t other = thread_of(let_it_go, NULL);
+    ditto_status status = DITTO_OK;
+    for (int k = 0; k < 7 && status == DITTO_OK; k++)
+        status = ditto_coordinator_schedule(coordinator, "function", NULL, NULL, NULL);
+    if (status == DITTO_OK)
+        status = ditto_coordinator_join(coordinator);
+    /* If a jump of time makes both late, all workers are retired, or the function was begun too often. */
+    EXPECT(status == DITTO_END_OF_INPUT || status == DITTO_ERR_POISONED || status == DITTO_ERR_TIMED_OUT);
+    bool none_was_late = executed == (ALL_ROWS + BATCH - 1) / BATCH;
+    for (int i = 0; i < ALL_ROWS && status == DITTO_END_OF_INPUT && !none_was_late; i++)
+        EXPECT(used[i] >= 1);
+    W->outcomes |= status == DITTO_END_OF_INPUT ? 1 : 2;
+    status = ditto_coordinator_destroy(coordinator);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    EXPECT(ditto_shared_dataset_destroy(shared) == DITTO_OK);
+    status = ditto_strategy_destroy(strategy);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    join(other);
+    while (!atomic_load_explicit(&late_has_left, memory_order_acquire))
+        sleep_for(1000000);
+    sleep_for(1000000000);
+}
+
+/* Each worker makes an iterator of its own before it executes a function. */
+static ditto_status make_range(const ditto_input_context *context, void *unused, ditto_dataset **out)
+{
+    ditto_dataset *numbers;
+    (void)context, (void)unused;
+    EXPECT(ditto_dataset_from_range(0, ALL_ROWS, 1, &numbers) == DITTO_OK);
+    EXPECT(ditto_dataset_batch(numbers, BATCH, 0, out) == DITTO_OK);
+    return ditto_dataset_destroy(numbers);
+}
+static ditto_status take_own_batch(ditto_replica *self, void *unused)
+{
+    ditto_iterator *own;
+    ditto_batch batch;
+    (void)unused;
+    EXPECT(ditto_worker_iterator(self, per_worker, &own) == DITTO_OK);
+    EXPECT(ditto_next(self, own, &batch) == DITTO_OK);
+    EXPECT(((const int64_t *)batch.component[0].data)[0] == (int64_t)(batch.step * BATCH));
+    return DITTO_OK;
+}
+static void two_workers_with_datasets(void)
+{
+    ditto_input_options o = DITTO_INPUT_OPTIONS_INIT;
+    make_workers(0);
+    coordinate(NULL, take_own_batch);
+    o.buffer = DITTO_NO_PREFETCH;
+    EXPECT(ditto_coordinator_datasets_from_function(coordinator, make_range, NULL, &o, &per_worker) == DITTO_OK);
+}
+static void datasets_of_workers(void)
+{
+    schedule(3);
+    EXPECT(ditto_coordinator_join(coordinator) == DITTO_OK);
+    end_workers(); /* with the iterators */
+}
+
 /* -- a coordinator is destroyed while functions are executed -- */
 
 static void workers_destroyed_while_busy(void)
@@ -394,6 +537,14 @@ const struct scenario worker_scenarios[] = {
     { .name = "freely_read_parameters",
       .setup = two_workers_with_free_reads,
       .body = parameters,
+      .waits_for_time = true },
+    { .name = "rows_of_locked_parameters",
+      .setup = two_locking_workers_on_rows,
+      .body = rows_of_parameters,
+      .waits_for_time = true },
+    { .name = "rows_of_hogwild_parameters",
+      .setup = two_hogwild_workers_on_rows,
+      .body = rows_of_parameters,
       .waits_for_time = true },
     { .name = "parameter_steps",
       .setup = two_stepping_workers,
@@ -426,6 +577,15 @@ const struct scenario worker_scenarios[] = {
     { .name = "shared_dataset",
       .setup = two_workers_that_share,
       .body = shared_dataset,
+      .waits_for_time = true },
+    { .name = "late_sharer",
+      .setup = two_sharing_workers_with_a_limit,
+      .body = late_sharer,
+      .waits_for_time = true,
+      .outcomes = 1 },
+    { .name = "datasets_of_workers",
+      .setup = two_workers_with_datasets,
+      .body = datasets_of_workers,
       .waits_for_time = true },
     { .name = "workers_destroyed_while_busy",
       .setup = two_counting_workers,
