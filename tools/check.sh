@@ -137,7 +137,7 @@ part 480 "site in a browser" "$pages" /usr/bin/python3 tests/docs/site.py build-
 part 300 "bench report in a browser" "bench docs/figures tests/docs" \
     /usr/bin/python3 tests/docs/bench_report.py
 [ "$stress" = 6 ] || part 1200 "fuzzing" . sh tools/fuzz.sh 60
-# Each scenario for two minutes, with seeds that were not tried before (docs/reliability.md).
-[ "$stress" = 6 ] || part 7200 "schedules" . build-check/tests/schedules/test_schedules --seconds 120 \
+# Each scenario for a minute, with seeds that were not tried before (docs/reliability.md).
+[ "$stress" = 6 ] || part 14400 "schedules" . build-check/tests/schedules/test_schedules --seconds 60 \
     --totals schedules.totals
 echo "check: all parts passed${skipped:+, without these, which were skipped:$skipped}"

@@ -115,8 +115,8 @@ struct policy {
     uint32_t switch_one_in; /* at so many steps on average another fiber goes on; 0: priorities (PCT) */
     uint32_t stale_one_in;  /* so many loads find an old value; 0: none */
     uint32_t spurious_one_in;
-    uint32_t refuse; /* the number of the allocation, or new thread, that is refused; 0: none */
-    uint32_t changes;           /* of priorities */
+    uint32_t refuse;  /* the number of the allocation, or new thread, that is refused; 0: none */
+    uint32_t changes; /* of priorities */
     uint64_t change_at[8];
     uint64_t freeze_at, freeze_for; /* in steps */
     uint64_t jump_at, jump_ns;
@@ -151,7 +151,7 @@ struct world {
     size_t globals_bytes;
     uintptr_t code;
     void (*key_end[MOST_KEYS])(void *);
-    uint64_t typical_steps; /* of the schedules before */
+    uint64_t typical_steps, typical_requests; /* of schedule 0 */
     uint64_t most_steps;
     const struct scenario *scenario;
     uint32_t outcomes; /* a bit for each that has come, over all schedules */
@@ -241,7 +241,7 @@ struct scenario {
     void (*setup)(void); /* makes what all schedules begin with; may be NULL */
     void (*body)(void);  /* one schedule */
     bool may_refuse;     /* an allocation or a thread may be refused */
-    bool waits_for_time; /* all threads may sleep until a time; otherwise a wake-up was lost then */
+    uint32_t longest_ms; /* all threads may sleep for so long; if it is longer, a wake-up was lost */
     uint32_t outcomes;   /* a bit for each outcome that must come in some schedule (W->outcomes) */
     const char *fault;   /* how the failure begins that some schedule must have; NULL: none may fail */
 };

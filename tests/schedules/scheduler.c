@@ -49,7 +49,7 @@ void policy_choose(uint64_t seed, bool may_refuse)
         p->jump_ns = 1000000 << next_random(&state) % 9; /* up to 256 ms */
     }
     if (may_refuse && next_random(&state) % 2 == 0)
-        p->refuse = (uint32_t)(1 + next_random(&state) % 256);
+        p->refuse = (uint32_t)(1 + next_random(&state) % W->typical_requests);
     W->now.random = next_random(&state);
     for (uint32_t f = 0; f < MOST_FIBERS; f++)
         W->now.fiber[f].priority = (int32_t)(next_random(&state) % 1000000);
@@ -135,7 +135,8 @@ static uint32_t choose(bool not_me)
                 next = f;
         if (next == MOST_FIBERS)
             fail("all fibers wait for each other");
-        if (W->now.is_free && !W->scenario->waits_for_time)
+        if (W->now.is_free &&
+            W->now.fiber[next].until_ns - W->now.now_ns > W->scenario->longest_ms * UINT64_C(1000000))
             fail("all fibers sleep: a wake-up was lost");
         W->now.now_ns = W->now.fiber[next].until_ns;
         if (W->now.now_ns > MOST_NS_SECONDS * 1000000000ull)

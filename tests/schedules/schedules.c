@@ -1,8 +1,10 @@
 /* tests/schedules/schedules.c - runs scenarios, each in many schedules.
  *
- *     test_schedules [--scenario NAME] [--seed FIRST] [--count N] [--seconds S] [--digest] [--totals FILE]
+ *     test_schedules [--scenario NAME] [--seed FIRST] [--count N] [--steps N] [--seconds S] [--digest]
+ *                    [--totals FILE]
  *
- * Each schedule has a seed, which follows the one before it. A failure prints its seed, and the last steps of
+ * Each schedule has a seed, which follows the one before it. --count, --steps (of all schedules together) and
+ * --seconds limit each scenario. A failure prints its seed, and the last steps of
  * each fiber, after as many switches as possible have been left out. --digest prints a number for each
  * schedule that is made of all its steps. --totals adds a line for each scenario to a file, and begins with
  * the seeds after those that the file has counted. */
@@ -20,8 +22,9 @@ extern const struct scenario fault_scenarios[], litmus_scenarios[], part_scenari
     collective_scenarios[], group_scenarios[], variable_scenarios[], end_scenarios[], worker_scenarios[],
     queue_scenarios[], input_scenarios[];
 static const struct scenario *const scenario_lists[] = {
-    fault_scenarios,    litmus_scenarios, part_scenarios,   run_scenarios,   collective_scenarios, group_scenarios,
-    variable_scenarios, end_scenarios,    worker_scenarios, queue_scenarios, input_scenarios
+    fault_scenarios,      litmus_scenarios, part_scenarios,     run_scenarios,
+    collective_scenarios, group_scenarios,  variable_scenarios, end_scenarios,
+    worker_scenarios,     queue_scenarios,  input_scenarios
 };
 
 /* After so many schedules all outcomes of a scenario must have come. The first ones are executed twice. */
@@ -29,8 +32,8 @@ enum { ENOUGH = 1000, TWICE = 3 };
 
 struct request {
     const char *scenario;
-    uint64_t first, count;
-    double seconds; /* for each scenario */
+    uint64_t first, count, steps;
+    double seconds; /* for each scenario, as count and steps */
     bool digest;
     const char *totals; /* a file */
 };
@@ -148,7 +151,7 @@ static bool report(const struct scenario *s, uint64_t seed)
 static bool run_scenario(const struct scenario *s, const struct request *r)
 {
     W->most_steps = 400000;
-    W->typical_steps = 1000;
+    W->typical_steps = W->typical_requests = 1000;
     W->scenario = s;
     W->now.now_ns = 1000000000;
     W->now.heap_end = PAGE;
@@ -163,11 +166,14 @@ static bool run_scenario(const struct scenario *s, const struct request *r)
         return find_fault(s);
     double begin = seconds();
     uint64_t first = r->first + counted(r, s), seed = first, steps = 0;
-    /* Schedule 0 says how many steps there are, on which the points in time of all others depend. */
+    /* Schedule 0 says how many steps and requests there are, on which the points in time of all others
+     * depend. */
     if (!play(s, 0))
         return report(s, 0);
     W->typical_steps = W->now.steps + 1;
-    for (; seed - first < r->count && (r->seconds == 0 || seconds() - begin < r->seconds); seed++) {
+    W->typical_requests = W->now.requests + 1;
+    for (; seed - first < r->count && steps < r->steps && (r->seconds == 0 || seconds() - begin < r->seconds);
+         seed++) {
         bool held = play(s, seed);
         uint64_t digest = W->now.digest;
         steps += W->now.steps;
@@ -222,7 +228,7 @@ static uint64_t number(const char *text)
 
 static struct request parse(int count, char **word)
 {
-    struct request r = { .first = 1, .count = 1000 };
+    struct request r = { .first = 1, .count = 1000, .steps = UINT64_MAX };
     for (int i = 1; i < count; i++) {
         const char *name = word[i];
         if (strcmp(name, "--digest") == 0)
@@ -235,6 +241,8 @@ static struct request parse(int count, char **word)
             r.first = number(word[++i]);
         else if (strcmp(name, "--count") == 0)
             r.count = number(word[++i]);
+        else if (strcmp(name, "--steps") == 0)
+            r.steps = number(word[++i]);
         else if (strcmp(name, "--seconds") == 0)
             r.seconds = (double)number(word[++i]), r.count = r.seconds > 0 ? UINT64_MAX : 0;
         else {
@@ -242,8 +250,8 @@ static struct request parse(int count, char **word)
             exit(2);
         }
     }
-    if (r.count == 0) {
-        fprintf(stderr, "schedules: --count and --seconds are at least 1\n");
+    if (r.count == 0 || r.steps == 0) {
+        fprintf(stderr, "schedules: --count, --steps and --seconds are at least 1\n");
         exit(2);
     }
     return r;

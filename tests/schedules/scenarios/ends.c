@@ -41,7 +41,14 @@ static void three_with_objects(void)
 
 /* -- an object is destroyed while a run uses it: that is refused, or waits until the run has ended -- */
 
-enum object { VARIABLE, OPTIMIZER, GROUPING, STRATEGY, VALUE /* a run must not use it afterwards */, OBJECTS };
+enum object {
+    VARIABLE,
+    OPTIMIZER,
+    GROUPING,
+    STRATEGY,
+    VALUE /* a run must not use it afterwards */,
+    OBJECTS
+};
 static bool is_gone[OBJECTS];
 static _Atomic uint32_t inside, left;
 
@@ -205,7 +212,8 @@ static void *interrupt_late(void *unused)
 /* Destroys all, while the late replica may still be in its function, or in the library. */
 static void end_beside_late_replica(bool interrupts)
 {
-    pthread_t other = thread_of(let_it_go, NULL), third = thread_of(interrupts ? interrupt_late : do_nothing, NULL);
+    pthread_t other = thread_of(let_it_go, NULL),
+              third = thread_of(interrupts ? interrupt_late : do_nothing, NULL);
     ditto_status status = ditto_strategy_run(strategy, be_late, NULL);
     /* What ends the run may come before it, or after it. */
     EXPECT(status == (interrupts ? DITTO_ERR_CANCELLED : DITTO_ERR_TIMED_OUT) || status == DITTO_OK);
@@ -225,7 +233,7 @@ static void end_beside_late_replica(bool interrupts)
     join(other);
     while (atomic_load_explicit(&still_inside, memory_order_acquire) != 0)
         sleep_for(1000000);
-    sleep_for(1000000000); /* the thread of the late replica ends, and uses nothing that is gone */
+    sleep_long(); /* the thread of the late replica ends, and uses nothing that is gone */
 }
 static void late_replica(void)
 {
@@ -285,17 +293,17 @@ const struct scenario end_scenarios[] = {
     { .name = "late_replica",
       .setup = three_with_objects_and_a_limit,
       .body = late_replica,
-      .waits_for_time = true,
+      .longest_ms = 20,
       .outcomes = 3 },
     { .name = "interrupted_late_replica",
       .setup = three_with_objects,
       .body = interrupted_late_replica,
-      .waits_for_time = true,
+      .longest_ms = 20,
       .outcomes = 3 },
     { .name = "limit_of_a_call",
       .setup = three_with_objects,
       .body = limit_of_a_call,
-      .waits_for_time = true,
+      .longest_ms = 10,
       .outcomes = 3 },
     { .name = "default_strategy", .body = default_strategy },
     { 0 },

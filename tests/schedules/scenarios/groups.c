@@ -164,7 +164,8 @@ static ditto_status give_functions(ditto_replica *self, void *unused)
         EXPECT(ditto_on_logical_device(self, k % 2, count_calls, &calls[k % 2]) == DITTO_OK);
     EXPECT(ditto_join(self) == DITTO_OK);
     EXPECT(calls[0] == 3 && calls[1] == 3);
-    EXPECT(ditto_parallel_reduce(self, add_range, NULL, 0, 100, 8, DITTO_I64, DITTO_SUM, 1, &sum) == DITTO_OK);
+    EXPECT(ditto_parallel_reduce(self, add_range, NULL, 0, 100, 8, DITTO_I64, DITTO_SUM, 1, &sum) ==
+           DITTO_OK);
     EXPECT(sum == 4950);
     return ditto_barrier(self, NULL);
 }
@@ -225,11 +226,11 @@ static void failing_helper(void)
 const struct scenario group_scenarios[] = {
     { .name = "groups", .setup = mesh_of_four, .body = groups },
     { .name = "large_in_groups", .setup = mesh_of_four, .body = large_in_groups },
-    { .name = "failing_in_groups", .setup = mesh_of_four, .body = failing_in_groups, .waits_for_time = true },
+    { .name = "failing_in_groups", .setup = mesh_of_four, .body = failing_in_groups },
     { .name = "circle",
       .setup = mesh_of_four,
       .body = circle,
-      .waits_for_time = true }, /* it is looked for after 10 ms */
+      .longest_ms = 20 }, /* it is looked for after 10 ms */
     { .name = "helpers", .setup = two_with_helpers, .body = helpers },
     { .name = "functions_of_helpers", .setup = two_with_helpers, .body = functions_of_helpers },
     { .name = "helped_all_reduce", .setup = two_with_helpers, .body = helped_all_reduce },

@@ -243,9 +243,6 @@ const struct scenario queue_scenarios[] = {
     { .name = "closed_beside_claims", .setup = queue_of_two_payloads, .body = closed_beside_claims },
     { .name = "failing_ticket", .setup = queue_of_two_slots, .body = failing_ticket },
     { .name = "failing_producer", .setup = queue_of_few_bytes, .body = failing_producer },
-    { .name = "impatient_queue",
-      .setup = queue_of_two_slots,
-      .body = impatient_queue,
-      .waits_for_time = true },
+    { .name = "impatient_queue", .setup = queue_of_two_slots, .body = impatient_queue },
     { 0 },
 };

@@ -61,7 +61,14 @@ void join(pthread_t thread)
 
 void sleep_for(uint64_t ns)
 {
-    nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) }, NULL);
+    nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) },
+              NULL);
+}
+
+void sleep_long(void)
+{
+    for (int k = 0; k < 100; k++)
+        sleep_for(10000000);
 }
 
 /* -- runs one after the other: each replica executes each function once -- */
@@ -299,8 +306,8 @@ static void two_interrupted_callers(void)
 }
 
 /* A limit of time passes in a run that a merge function makes. */
-static ditto_status run_late(ditto_strategy *s, ditto_value *const *arguments, uint32_t num_arguments, void *user,
-                             ditto_value **result)
+static ditto_status run_late(ditto_strategy *s, ditto_value *const *arguments, uint32_t num_arguments,
+                             void *user, ditto_value **result)
 {
     (void)arguments, (void)num_arguments, (void)user, (void)result;
     return ditto_strategy_run(s, wait_for_release, NULL);
@@ -391,19 +398,13 @@ const struct scenario run_scenarios[] = {
     { .name = "failing_merges", .setup = three, .body = failing_merges },
     { .name = "failing_merges_on_two_pus", .setup = three_on_two_pus, .body = failing_merges },
     { .name = "merges_on_two_pus", .setup = three_on_two_pus, .body = merges },
-    { .name = "time_limits", .setup = three_with_a_limit, .body = time_limits, .waits_for_time = true },
-    { .name = "inner_time_limits",
-      .setup = three_with_a_limit,
-      .body = inner_time_limits,
-      .waits_for_time = true },
-    { .name = "two_interrupted_callers", .setup = two, .body = two_interrupted_callers, .waits_for_time = true },
+    { .name = "time_limits", .setup = three_with_a_limit, .body = time_limits },
+    { .name = "inner_time_limits", .setup = three_with_a_limit, .body = inner_time_limits },
+    { .name = "two_interrupted_callers", .setup = two, .body = two_interrupted_callers },
     { .name = "two_callers", .setup = two, .body = two_callers },
-    { .name = "interrupted_runs", .setup = three, .body = interrupted_runs, .waits_for_time = true },
-    { .name = "interrupted_merges", .setup = three, .body = interrupted_merges, .waits_for_time = true },
-    { .name = "interrupted_all_reduce",
-      .setup = three,
-      .body = interrupted_all_reduce,
-      .waits_for_time = true },
+    { .name = "interrupted_runs", .setup = three, .body = interrupted_runs },
+    { .name = "interrupted_merges", .setup = three, .body = interrupted_merges },
+    { .name = "interrupted_all_reduce", .setup = three, .body = interrupted_all_reduce },
     { .name = "lives", .setup = lived_before, .body = lives, .may_refuse = true, .outcomes = 7 },
     { 0 },
 };

@@ -35,5 +35,7 @@ ditto_status meet(ditto_replica *self, void *unused);
 pthread_t thread_of(void *(*body)(void *), void *argument);
 void join(pthread_t thread);
 void sleep_for(uint64_t ns);
+/* A second, in many parts, so that it does not look like a lost wake-up. */
+void sleep_long(void);
 
 #endif

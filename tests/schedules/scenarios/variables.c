@@ -294,7 +294,9 @@ static void three_with_an_optimizer_of_slices(void)
 static void gradients_of(float (*data)[MOST_WEIGHTS], ditto_tensor *gradients)
 {
     for (int k = 0; k < MODEL; k++) {
-        gradients[k] = (ditto_tensor){ .data = data[k], .dtype = DITTO_F32, .rank = 1, .shape = { weights[k] } };
+        gradients[k] = (ditto_tensor){
+            .data = data[k], .dtype = DITTO_F32, .rank = 1, .shape = { weights[k] }
+        };
         for (size_t i = 0; i < weights[k]; i++)
             data[k][i] = 1;
     }
@@ -400,9 +402,7 @@ const struct scenario variable_scenarios[] = {
     { .name = "created_in_a_run", .setup = three, .body = created_in_a_run },
     { .name = "rows", .setup = three_with_rows, .body = rows },
     { .name = "optimizers", .setup = three_with_an_optimizer, .body = optimizers },
-    { .name = "clipping_optimizers",
-      .setup = three_with_a_clipping_optimizer,
-      .body = clipping_optimizers },
+    { .name = "clipping_optimizers", .setup = three_with_a_clipping_optimizer, .body = clipping_optimizers },
     { .name = "started_steps", .setup = three_with_an_optimizer, .body = started_steps },
     { .name = "optimizers_of_slices",
       .setup = three_with_an_optimizer_of_slices,

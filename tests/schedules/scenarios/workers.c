@@ -372,7 +372,7 @@ static void late_function(void)
     join(other);
     while (!atomic_load_explicit(&late_has_left, memory_order_acquire))
         sleep_for(1000000);
-    sleep_for(1000000000); /* the thread of the late worker ends, and uses nothing that is gone */
+    sleep_long(); /* the thread of the late worker ends, and uses nothing that is gone */
 }
 
 /* -- a dataset that workers share, and values of each worker -- */
@@ -481,7 +481,7 @@ static void late_sharer(void)
     join(other);
     while (!atomic_load_explicit(&late_has_left, memory_order_acquire))
         sleep_for(1000000);
-    sleep_for(1000000000);
+    sleep_long();
 }
 
 /* Each worker makes an iterator of its own before it executes a function. */
@@ -509,7 +509,8 @@ static void two_workers_with_datasets(void)
     make_workers(0);
     coordinate(NULL, take_own_batch);
     o.buffer = DITTO_NO_PREFETCH;
-    EXPECT(ditto_coordinator_datasets_from_function(coordinator, make_range, NULL, &o, &per_worker) == DITTO_OK);
+    EXPECT(ditto_coordinator_datasets_from_function(coordinator, make_range, NULL, &o, &per_worker) ==
+           DITTO_OK);
 }
 static void datasets_of_workers(void)
 {
@@ -529,68 +530,49 @@ static void workers_destroyed_while_busy(void)
 }
 
 const struct scenario worker_scenarios[] = {
-    { .name = "locked_parameters", .setup = two_locking_workers, .body = parameters, .waits_for_time = true },
-    { .name = "hogwild_parameters",
-      .setup = two_hogwild_workers,
-      .body = parameters,
-      .waits_for_time = true },
+    { .name = "locked_parameters", .setup = two_locking_workers, .body = parameters, .longest_ms = 1 },
+    { .name = "hogwild_parameters", .setup = two_hogwild_workers, .body = parameters, .longest_ms = 1 },
     { .name = "freely_read_parameters",
       .setup = two_workers_with_free_reads,
       .body = parameters,
-      .waits_for_time = true },
+      .longest_ms = 1 },
     { .name = "rows_of_locked_parameters",
       .setup = two_locking_workers_on_rows,
       .body = rows_of_parameters,
-      .waits_for_time = true },
+      .longest_ms = 1 },
     { .name = "rows_of_hogwild_parameters",
       .setup = two_hogwild_workers_on_rows,
       .body = rows_of_parameters,
-      .waits_for_time = true },
-    { .name = "parameter_steps",
-      .setup = two_stepping_workers,
-      .body = parameter_steps,
-      .waits_for_time = true },
-    { .name = "full_queue", .setup = two_counting_workers, .body = full_queue, .waits_for_time = true },
-    { .name = "watched_workers",
-      .setup = two_counting_workers,
-      .body = watched_workers,
-      .waits_for_time = true },
+      .longest_ms = 1 },
+    { .name = "parameter_steps", .setup = two_stepping_workers, .body = parameter_steps, .longest_ms = 1 },
+    { .name = "full_queue", .setup = two_counting_workers, .body = full_queue, .longest_ms = 1 },
+    { .name = "watched_workers", .setup = two_counting_workers, .body = watched_workers, .longest_ms = 1 },
     { .name = "interrupted_join",
       .setup = two_counting_workers,
       .body = interrupted_join,
-      .waits_for_time = true,
+      .longest_ms = 1,
       .outcomes = 3 },
-    { .name = "results",
-      .setup = two_returning_workers,
-      .body = results,
-      .waits_for_time = true,
-      .outcomes = 3 },
-    { .name = "failing_function",
-      .setup = two_failing_workers,
-      .body = failing_function,
-      .waits_for_time = true },
+    { .name = "results", .setup = two_returning_workers, .body = results, .longest_ms = 1, .outcomes = 3 },
+    { .name = "failing_function", .setup = two_failing_workers, .body = failing_function, .longest_ms = 1 },
     { .name = "late_function",
       .setup = two_workers_with_a_limit,
       .body = late_function,
-      .waits_for_time = true,
+      .longest_ms = 20,
       .outcomes = 3 },
-    { .name = "shared_dataset",
-      .setup = two_workers_that_share,
-      .body = shared_dataset,
-      .waits_for_time = true },
+    { .name = "shared_dataset", .setup = two_workers_that_share, .body = shared_dataset, .longest_ms = 1 },
     { .name = "late_sharer",
       .setup = two_sharing_workers_with_a_limit,
       .body = late_sharer,
-      .waits_for_time = true,
+      .longest_ms = 20,
       .outcomes = 1 },
     { .name = "datasets_of_workers",
       .setup = two_workers_with_datasets,
       .body = datasets_of_workers,
-      .waits_for_time = true },
+      .longest_ms = 1 },
     { .name = "workers_destroyed_while_busy",
       .setup = two_counting_workers,
       .body = workers_destroyed_while_busy,
-      .waits_for_time = true,
+      .longest_ms = 1,
       .outcomes = 3 },
     { 0 },
 };
