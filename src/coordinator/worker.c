@@ -144,8 +144,8 @@ static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uin
 static bool make_own(struct dti_function_worker *w, uint64_t *began)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
-    if ((state & 3) == DTI_WORKER_RUNNING)
-        return true;
+    if ((state & 3) != DTI_WORKER_MAKING) /* it may have been retired at once */
+        return (state & 3) == DTI_WORKER_RUNNING;
     dti_per_worker_make(w);
     *began = dti_now_ns();
     atomic_store_explicit(&w->began_at_ns, dti_lived_at(*began), memory_order_relaxed);
