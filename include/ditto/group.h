@@ -103,7 +103,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_mesh(ditto_strategy *strat
  *  @retval DITTO_ERR_CONTEXT   called by a replica, inside a run
  *  @retval DITTO_ERR_FORKED    this is a child process, and the strategy was created before fork
  *  @par Thread safety
- *  Any thread may call it, once. */
+ *  Any thread may call it, once, but not while another one destroys the strategy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_grouping_destroy(ditto_grouping *grouping);
 
 /** Asks for the group of the calling replica.

@@ -146,20 +146,21 @@ ditto_status ditto_grouping_destroy(ditto_grouping *grouping)
     if (!dti_team_try_turn(team, &took_turn))
         return DTI_FAIL(DITTO_ERR_BUSY, "a run or another call uses the strategy of the grouping: destroy it "
                                         "afterwards");
-    ditto_status status = dti_team_pauses(team) == 0
+    /* A replica that has not returned may use it, and change the number of pauses. */
+    bool is_kept = dti_team_is_poisoned(team);
+    ditto_status status = is_kept || dti_team_pauses(team) == 0
                               ? DITTO_OK
                               : DTI_FAIL(DITTO_ERR_BUSY,
                                          "the grouping is in use by the run that this call is "
                                          "in: destroy it after the run");
-    bool stays = status == DITTO_OK && dti_team_is_poisoned(team);
-    if (stays) /* a replica that has not returned may use it */
+    if (is_kept)
         grouping->is_of_library = true;
     else if (status == DITTO_OK && grouping->users != 0)
         status = DTI_FAIL(
             DITTO_ERR_BUSY,
             "%u variable%s sliced along the grouping, or mirrored in its groups: destroy %s first",
             grouping->users, grouping->users > 1 ? "s are" : " is", grouping->users > 1 ? "them" : "it");
-    if (status == DITTO_OK && !stays)
+    if (status == DITTO_OK && !is_kept)
         dti_grouping_destroy(grouping);
     dti_team_give_turn(team, took_turn);
     return status;

@@ -38,7 +38,7 @@ struct ditto_grouping {
     uint32_t users;
 
     /* True if the library made it for such variables, or if its user has destroyed it while the team was
-     * poisoned. It is destroyed with the last of them, or with the team. */
+     * poisoned. It is destroyed with the last of them, or then with the team. */
     bool is_of_library;
     uint32_t groups;
     uint32_t *color; /* [groups] */
