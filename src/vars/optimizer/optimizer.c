@@ -352,16 +352,17 @@ static void unregister(ditto_variable *v)
     v->hidden = true;
 }
 
-/* Removes the optimizer from the strategy's list, and subtracts it from the number of users of each of its
+/* Removes the optimizer from the strategy's list, unless a replica that has not returned may go through the
+ * list (dti_step_check_no_step), and subtracts it from the number of users of each of its
  * variables. The caller has the turn. The slots are removed from the list of variables here, so that no save
  * selects them. They are destroyed later, without the turn. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);
-    (void)end;
     while (*at != o)
         at = &(*at)->next;
-    *at = o->next;
+    if (end != DTI_TEAM_IS_LEFT)
+        *at = o->next;
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users--;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
