@@ -60,6 +60,7 @@ struct fiber {
      * has left. */
     struct clocks before, view, loaded, loaded_view, fenced, fenced_view;
     bool has_fence;
+    uint64_t seq_cst_fence_at; /* the step of the last one in the schedule */
 
     /* How many loads in a row have found an old value, by address. */
     uint8_t stale[64];
@@ -85,7 +86,8 @@ struct cell {
 /* A store to an atomic. */
 struct store {
     uint64_t value; /* all 8 bytes after it */
-    uint32_t step;
+    uint64_t at;    /* the step of the schedule */
+    uint32_t step;  /* of its fiber */
     uint8_t fiber, bytes;
     bool is_seq_cst, releases;
     struct clocks released, released_view;
@@ -119,7 +121,8 @@ struct policy {
     uint32_t changes; /* of priorities */
     uint64_t change_at[8];
     uint64_t freeze_at, freeze_for; /* in steps */
-    uint64_t jump_at, jump_ns;
+    uint32_t jump_one_in;           /* at so many steps on average time jumps; 0: never */
+    uint64_t jump_ns;
 };
 
 /* What one schedule changes, and what is restored before the next one. */
@@ -127,7 +130,7 @@ struct schedule {
     struct fiber fiber[MOST_FIBERS];
     struct clocks seq_cst; /* what the seq_cst fences of all fibers have seen */
     uint32_t current;
-    uint64_t steps, now_ns, random;
+    uint64_t steps, now_ns, jumped_ns, random;
     uint64_t digest; /* of all steps */
     uint32_t histories, cells, switches, requests;
     int32_t lowest_priority;
@@ -241,6 +244,7 @@ struct scenario {
     void (*setup)(void); /* makes what all schedules begin with; may be NULL */
     void (*body)(void);  /* one schedule */
     bool may_refuse;     /* an allocation or a thread may be refused */
+    bool no_membarrier;  /* the kernel refuses it */
     uint32_t longest_ms; /* all threads may sleep for so long; if it is longer, a wake-up was lost */
     uint32_t outcomes;   /* a bit for each outcome that must come in some schedule (W->outcomes) */
     const char *fault;   /* how the failure begins that some schedule must have; NULL: none may fail */

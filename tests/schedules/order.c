@@ -241,7 +241,9 @@ static bool is_oldest_for_me(const struct store *s, int order)
     const struct clocks *view = &me()->view;
     if (s->step <= view->of[s->fiber])
         return true;
-    if (order == memory_order_seq_cst && (s->is_seq_cst || s->step <= W->now.seq_cst.of[s->fiber]))
+    if (s->is_seq_cst && (order == memory_order_seq_cst || s->at < me()->seq_cst_fence_at))
+        return true;
+    if (order == memory_order_seq_cst && s->step <= W->now.seq_cst.of[s->fiber])
         return true;
     for (uint32_t f = 0; f < MOST_FIBERS; f++)
         if (s->read_at[f] != 0 && s->read_at[f] <= view->of[f])
@@ -306,6 +308,7 @@ static void add_store(struct history *h, volatile void *address, uint64_t value,
     struct fiber *f = me();
     uint32_t number = W->now.current;
     struct store s = { .step = f->before.of[number],
+                       .at = W->now.steps,
                        .fiber = (uint8_t)number,
                        .bytes = (uint8_t)bytes_mask((uintptr_t)address, bytes),
                        .is_seq_cst = order == memory_order_seq_cst };
@@ -328,8 +331,6 @@ static void add_store(struct history *h, volatile void *address, uint64_t value,
     if (h->stores == HISTORY_STORES)
         make_room(h);
     h->store[h->stores++] = s;
-    if (s.is_seq_cst && W->now.seq_cst.of[number] < s.step)
-        W->now.seq_cst.of[number] = s.step;
 }
 
 /* -- atomic accesses -- */
@@ -438,6 +439,7 @@ static void fence(struct fiber *f, int order)
     if (order == memory_order_seq_cst) {
         clocks_add(&W->now.seq_cst, &f->view);
         clocks_add(&f->view, &W->now.seq_cst);
+        f->seq_cst_fence_at = W->now.steps;
     }
     if (order != memory_order_acquire) {
         f->has_fence = true;

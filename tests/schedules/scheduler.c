@@ -12,7 +12,11 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { STEP_NS = 20, MOST_NS_SECONDS = 30 };
+enum {
+    STEP_NS = 20,
+    MOST_NS_SECONDS = 30,
+    MOST_JUMPED_NS = 1000000000 /* the limits of scenarios are longer */
+};
 
 /* SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). */
 static uint64_t next_random(uint64_t *state)
@@ -45,7 +49,7 @@ void policy_choose(uint64_t seed, bool may_refuse)
         p->freeze_for = steps / 8 + next_random(&state) % (2 * steps);
     }
     if (next_random(&state) % 8 == 0) {
-        p->jump_at = 1 + next_random(&state) % steps;
+        p->jump_one_in = 1u << (3 + next_random(&state) % 9);
         p->jump_ns = 1000000 << next_random(&state) % 9; /* up to 256 ms */
     }
     if (may_refuse && next_random(&state) % 2 == 0)
@@ -190,9 +194,9 @@ static void disturb(void)
 {
     struct policy *p = &W->policy;
     uint64_t steps = W->now.steps;
-    if (steps == p->jump_at) {
+    if (p->jump_one_in != 0 && W->now.jumped_ns < MOST_JUMPED_NS && random_below(p->jump_one_in) == 0) {
         W->now.now_ns += p->jump_ns;
-        p->jump_at = UINT64_MAX;
+        W->now.jumped_ns += p->jump_ns;
     }
     if (steps == p->freeze_at) {
         me()->frozen_until = steps + p->freeze_for;

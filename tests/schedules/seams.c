@@ -65,6 +65,10 @@ long seam_syscall(long number, ...)
     va_end(arguments);
     if (number == SYS_gettid)
         return 1000000 + (long)W->now.current;
+    if (number == SYS_membarrier && W->scenario->no_membarrier) {
+        errno = ENOSYS;
+        return -1;
+    }
     if (number == SYS_membarrier) {
         if (a[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED)
             fence_everyone(PLACE);
@@ -319,14 +323,24 @@ void *seam_memcpy(void *to, const void *from, size_t bytes)
     return to;
 }
 
+/* Fresh memory holds what was there before, unless it was asked for as zeros. */
+static void *spoil(void *block, size_t bytes)
+{
+    if (block != NULL) {
+        world_touch(block, bytes);
+        memset(block, 0xa5, bytes);
+    }
+    return block;
+}
+
 void *seam_malloc(size_t bytes)
 {
-    return heap_allocate(bytes, 16);
+    return spoil(heap_allocate(bytes, 16), bytes);
 }
 
 void *seam_aligned_alloc(size_t alignment, size_t bytes)
 {
-    return heap_allocate(bytes, alignment);
+    return spoil(heap_allocate(bytes, alignment), bytes);
 }
 
 void *seam_calloc(size_t count, size_t each)
@@ -351,7 +365,7 @@ void seam_free(void *block)
 
 void *seam_realloc(void *block, size_t bytes)
 {
-    void *larger = heap_allocate(bytes, 16);
+    void *larger = seam_malloc(bytes);
     if (larger == NULL || block == NULL)
         return larger;
     size_t before = heap_block_bytes(block);
@@ -401,12 +415,13 @@ int dti_je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, si
 }
 void *dti_je_malloc(size_t bytes)
 {
-    return heap_allocate(bytes, 16);
+    return seam_malloc(bytes);
 }
 void *dti_je_mallocx(size_t bytes, int flags)
 {
-    return heap_allocate_in((uint32_t)(flags >> 20) - 1, bytes,
-                            (size_t)1 << (flags & 63)); /* MALLOCX_ARENA */
+    uint32_t arena = (uint32_t)(flags >> 20) - 1; /* MALLOCX_ARENA */
+    void *block = heap_allocate_in(arena, bytes, (size_t)1 << (flags & 63));
+    return (flags & 0x40) != 0 ? block : spoil(block, bytes); /* MALLOCX_ZERO */
 }
 void dti_je_dallocx(void *block, int flags)
 {

@@ -112,6 +112,7 @@ void world_save(void)
         fiber->before = fiber->view = all;
         memset(fiber->stale, 0, sizeof fiber->stale);
         fiber->has_fence = false;
+        fiber->seq_cst_fence_at = 0;
         count_step(f); /* the next step is one of the schedules */
     }
     W->now.seq_cst = all;

@@ -66,9 +66,11 @@ struct call {
 enum { MOST_COUNT = 16 << 10, MOST = 4 };
 static int32_t given[MOST][MOST * MOST_COUNT], found[MOST][MOST * MOST_COUNT];
 
+/* Each call has other numbers, so that one cannot find the results of the one before. */
+static _Thread_local int32_t salt;
 static int32_t number_of(uint32_t replica, size_t i)
 {
-    return (int32_t)((replica + 1) * (i % 13 + 1));
+    return (int32_t)((replica + 1) * (i % 13 + 1)) + salt;
 }
 
 static size_t given_count(const struct call *c, uint32_t n)
@@ -218,6 +220,9 @@ static ditto_status call_and_compare(ditto_replica *self, void *argument)
     int32_t *src = in_place ? found[id] : given[id], *dst = found[id];
     int rounds = c->count < MOST_COUNT ? 2 : 1;
     for (int round = 0; round < rounds; round++) {
+        salt++;
+        for (size_t i = 0; i < found_count(c, n, id); i++)
+            dst[i] = -1;
         for (size_t i = 0; i < given_count(c, n); i++)
             src[i] = number_of(id, i);
         EXPECT((c->started ? start_and_wait(self, c, src, dst) : call(self, c, src, dst)) == DITTO_OK);
@@ -371,13 +376,14 @@ static void slices(void)
 
 static ditto_status start_several(ditto_replica *self, void *gives_up)
 {
+    salt++;
     enum { OPERATIONS = 3, ELEMENTS = 50 };
     static int32_t buffer[MOST][OPERATIONS][ELEMENTS];
     ditto_pending pending[OPERATIONS];
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
     for (int k = 0; k < OPERATIONS; k++) {
         for (int i = 0; i < ELEMENTS; i++)
-            buffer[id][k][i] = k + 1;
+            buffer[id][k][i] = salt + k;
         ditto_status status = ditto_all_reduce_start(self, buffer[id][k], buffer[id][k], ELEMENTS, DITTO_I32,
                                                      DITTO_SUM, NULL, &pending[k]);
         if (status != DITTO_OK)
@@ -385,7 +391,7 @@ static ditto_status start_several(ditto_replica *self, void *gives_up)
     }
     if (gives_up != NULL && id == 1) {
         EXPECT(ditto_abandon(self, DITTO_ERR_USER) == DITTO_ERR_USER);
-        memset(buffer[id], 0, sizeof buffer[id]); /* nobody uses it any more */
+        memset(buffer[id], 0, sizeof buffer[id]); /* no other replica uses it */
         return DITTO_ERR_USER;
     }
     for (int k = OPERATIONS; k-- > 0;) {
@@ -397,7 +403,7 @@ static ditto_status start_several(ditto_replica *self, void *gives_up)
         if (status != DITTO_OK)
             return ditto_abandon(self, status);
         for (int i = 0; i < ELEMENTS; i++)
-            EXPECT(buffer[id][k][i] == (k + 1) * (int32_t)n);
+            EXPECT(buffer[id][k][i] == (salt + k) * (int32_t)n);
     }
     return DITTO_OK;
 }

@@ -1,5 +1,5 @@
-/* tests/schedules/scenarios/ends.c - objects and strategies that end beside what still uses them: destroying,
- * limits of time, and replicas that never return in time. */
+/* tests/schedules/scenarios/ends.c - objects and strategies that end while others use them: destroying, limits
+ * of time, and replicas that return late. */
 #include "scenarios.h"
 
 #include <ditto/group.h>
@@ -41,14 +41,8 @@ static void three_with_objects(void)
 
 /* -- an object is destroyed while a run uses it: that is refused, or waits until the run has ended -- */
 
-enum object {
-    VARIABLE,
-    OPTIMIZER,
-    GROUPING,
-    STRATEGY,
-    VALUE /* a run must not use it afterwards */,
-    OBJECTS
-};
+/* A run must not use the value after it was destroyed, so that comes last. */
+enum object { VARIABLE, OPTIMIZER, GROUPING, STRATEGY, VALUE, OBJECTS };
 static bool is_gone[OBJECTS];
 static _Atomic uint32_t inside, left;
 
@@ -138,6 +132,45 @@ static void destroyed_while_used(void)
     destroy_rest();
 }
 
+/* Calls on objects go on while their strategy is destroyed. They make that busy, or find that it has ended. */
+enum { LOOKS = 4 };
+static void *read_until_the_end(void *unused)
+{
+    ditto_status status = DITTO_OK;
+    int32_t found[COUNT];
+    (void)unused;
+    for (int k = 0; k < LOOKS && status == DITTO_OK; k++)
+        status = ditto_variable_read(variable, found, sizeof found);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_CONTEXT);
+    return NULL;
+}
+static void *look_until_the_end(void *unused)
+{
+    ditto_status status = DITTO_OK;
+    (void)unused;
+    for (int k = 0; k < LOOKS && status == DITTO_OK; k++) {
+        ditto_optimizer_properties o = DITTO_OPTIMIZER_PROPERTIES_INIT;
+        ditto_value_properties v = DITTO_VALUE_PROPERTIES_INIT;
+        status = ditto_optimizer_info(optimizer, &o);
+        if (status == DITTO_OK)
+            status = ditto_value_info(value, &v);
+    }
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_CONTEXT);
+    return NULL;
+}
+static void used_until_the_end(void)
+{
+    pthread_t a = thread_of(read_until_the_end, NULL), b = thread_of(look_until_the_end, NULL);
+    ditto_status status;
+    while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+        sched_yield();
+    EXPECT(status == DITTO_OK);
+    is_gone[STRATEGY] = true;
+    join(a);
+    join(b);
+    destroy_rest();
+}
+
 /* Other threads look at the strategy, and record what it does. */
 static void *look(void *unused)
 {
@@ -173,30 +206,36 @@ static void watched_strategy(void)
 
 /* -- replicas that return late, or after everything has been destroyed -- */
 
-static _Atomic bool let_go;
-static _Atomic uint32_t still_inside;
 static void three_with_objects_and_a_limit(void)
 {
     three_with_objects_and(5);
 }
 static ditto_status be_late(ditto_replica *self, void *unused)
 {
+    ditto_status status;
     (void)unused;
     if (ditto_replica_id(self) != 1)
         return ditto_barrier(self, NULL);
-    atomic_store_explicit(&still_inside, 1, memory_order_relaxed);
-    while (!atomic_load_explicit(&let_go, memory_order_acquire))
-        sleep_for(10000000);
-    ditto_status status = ditto_barrier(self, NULL); /* perhaps just before the limit */
-    atomic_store_explicit(&still_inside, 0, memory_order_release);
+    late_enter();
+    late_wait();
+    status = ditto_barrier(self, NULL); /* perhaps just before the limit */
+    late_leave();
     return status;
 }
-static void *let_it_go(void *unused)
+/* Replica 1, which has a thread of its own, and all others pause for a function that is late. */
+static ditto_status do_late(ditto_strategy *s, ditto_value *const *arguments, uint32_t num_arguments,
+                            void *user, ditto_value **result)
+{
+    (void)s, (void)arguments, (void)num_arguments, (void)user, (void)result;
+    late_enter();
+    late_wait();
+    late_leave();
+    return DITTO_OK;
+}
+static ditto_status merge_late(ditto_replica *self, void *unused)
 {
     (void)unused;
-    sleep_for(1 + random_below(1000000000));
-    atomic_store_explicit(&let_go, true, memory_order_release);
-    return NULL;
+    return ditto_merge_call(self, do_late, NULL, NULL, 0, NULL);
 }
 static void *do_nothing(void *unused)
 {
@@ -210,38 +249,35 @@ static void *interrupt_late(void *unused)
     return NULL;
 }
 /* Destroys all, while the late replica may still be in its function, or in the library. */
-static void end_beside_late_replica(bool interrupts)
+static void end_beside_late_replica(ditto_replica_fn function, bool interrupts)
 {
-    pthread_t other = thread_of(let_it_go, NULL),
-              third = thread_of(interrupts ? interrupt_late : do_nothing, NULL);
-    ditto_status status = ditto_strategy_run(strategy, be_late, NULL);
-    /* What ends the run may come before it, or after it. */
+    pthread_t lets_go = let_go_within(1000),
+              other = thread_of(interrupts ? interrupt_late : do_nothing, NULL);
+    ditto_status status = ditto_strategy_run(strategy, function, NULL);
+    /* The limit or the interrupt may come before the run, or after it. */
     EXPECT(status == (interrupts ? DITTO_ERR_CANCELLED : DITTO_ERR_TIMED_OUT) || status == DITTO_OK);
-    join(third);
+    join(other);
     EXPECT(ditto_optimizer_destroy(optimizer) == DITTO_OK);
     EXPECT(ditto_value_destroy(value) == DITTO_OK);
     EXPECT(ditto_variable_destroy(variable) == DITTO_OK);
-    if (random_below(2) == 0) {
-        is_gone[GROUPING] = true;
-        EXPECT(ditto_grouping_destroy(row) == DITTO_OK);
-    }
-    ditto_status end = ditto_strategy_destroy(strategy);
-    EXPECT(end == DITTO_OK || end == DITTO_ERR_POISONED);
+    is_gone[GROUPING] = random_below(2) == 0;
+    EXPECT(!is_gone[GROUPING] || ditto_grouping_destroy(row) == DITTO_OK);
+    end_perhaps_poisoned();
     EXPECT(ditto_variable_destroy(stepped) == DITTO_OK); /* after its strategy */
     EXPECT(is_gone[GROUPING] || ditto_grouping_destroy(row) == DITTO_OK);
-    W->outcomes |= end == DITTO_OK ? 1 : 2;
-    join(other);
-    while (atomic_load_explicit(&still_inside, memory_order_acquire) != 0)
-        sleep_for(1000000);
-    sleep_long(); /* the thread of the late replica ends, and uses nothing that is gone */
+    await_late(lets_go);
 }
 static void late_replica(void)
 {
-    end_beside_late_replica(false);
+    end_beside_late_replica(be_late, false);
 }
 static void interrupted_late_replica(void)
 {
-    end_beside_late_replica(true);
+    end_beside_late_replica(be_late, true);
+}
+static void late_merge(void)
+{
+    end_beside_late_replica(merge_late, false);
 }
 
 /* A limit of one call: the run ends with its error, and the next run works. */
@@ -289,10 +325,16 @@ const struct scenario end_scenarios[] = {
       .body = destroyed_beside_a_run,
       .outcomes = (1 << VALUE) - 1 },
     { .name = "destroyed_while_used", .setup = three_with_objects, .body = destroyed_while_used },
+    { .name = "used_until_the_end", .setup = three_with_objects, .body = used_until_the_end },
     { .name = "watched_strategy", .setup = three_with_objects, .body = watched_strategy },
     { .name = "late_replica",
       .setup = three_with_objects_and_a_limit,
       .body = late_replica,
+      .longest_ms = 20,
+      .outcomes = 3 },
+    { .name = "late_merge",
+      .setup = three_with_objects_and_a_limit,
+      .body = late_merge,
       .longest_ms = 20,
       .outcomes = 3 },
     { .name = "interrupted_late_replica",

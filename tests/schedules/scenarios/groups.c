@@ -23,14 +23,15 @@ static ditto_reduce_options in_group(ditto_replica *self, const ditto_grouping *
 }
 static ditto_status sum_over_axes(ditto_replica *self, void *unused)
 {
-    int32_t x = 1 << ditto_replica_id(self);
+    static _Thread_local int32_t calls; /* each has another sum */
+    int32_t x = ++calls << ditto_replica_id(self);
     (void)unused;
     for (int a = 0; a < 2; a++) {
         ditto_group group;
         const ditto_reduce_options o = in_group(self, axis[a], &group);
         EXPECT(ditto_all_reduce(self, &x, &x, 1, DITTO_I32, DITTO_SUM, &o) == DITTO_OK);
     }
-    EXPECT(x == 15);
+    EXPECT(x == 15 * calls);
     return DITTO_OK;
 }
 static ditto_status wait_in_a_circle(ditto_replica *self, void *unused)
@@ -74,8 +75,7 @@ static ditto_status reduce_in_groups(ditto_replica *self, void *unused)
     for (int i = 0; i < LARGE; i++)
         EXPECT(sums[id][0][i] + sums[id][1][i] == 15 - (1 << (3 - id)) + (1 << id));
     EXPECT(ditto_broadcast_from_root(self, &last, 1, DITTO_I32, 1, &row) == DITTO_OK);
-    EXPECT(last == (int32_t)(id == 0 || id == 2 ? id + 1 : id) ||
-           last == (int32_t)(id < 2 ? id + 2 : id)); /* rank 1 of the row, whichever axis that is */
+    EXPECT(last == (int32_t)(id % 2 + 2)); /* the "row" of a replica has those with the same id % 2 */
     return DITTO_OK;
 }
 static void large_in_groups(void)
@@ -86,6 +86,7 @@ static void large_in_groups(void)
 /* A replica fails, or returns, while the others wait in their groups. */
 static ditto_status fail_in_group(ditto_replica *self, void *returns)
 {
+    ditto_status expected = returns != NULL ? DITTO_ERR_DIVERGED : DITTO_ERR_PEER_STOPPED;
     ditto_group group;
     const ditto_reduce_options o = in_group(self, axis[0], &group);
     if (ditto_replica_id(self) == 3)
@@ -93,7 +94,7 @@ static ditto_status fail_in_group(ditto_replica *self, void *returns)
     ditto_status status = DITTO_OK;
     for (int k = 0; k < 3 && status == DITTO_OK; k++)
         status = ditto_barrier(self, &o);
-    EXPECT(status == DITTO_OK || status == DITTO_ERR_PEER_STOPPED || status == DITTO_ERR_DIVERGED);
+    EXPECT(status == DITTO_OK || status == expected);
     return status;
 }
 static void failing_in_groups(void)
@@ -101,6 +102,39 @@ static void failing_in_groups(void)
     EXPECT(ditto_strategy_run(strategy, fail_in_group, NULL) == DITTO_ERR_USER);
     EXPECT(ditto_strategy_run(strategy, fail_in_group, axis) == DITTO_ERR_DIVERGED);
     run(sum_over_axes, NULL);
+}
+
+/* An interrupt, while replicas start operations in their groups, and wait for them. */
+static ditto_status start_in_groups(ditto_replica *self, void *unused)
+{
+    int32_t x[2] = { 1, 1 };
+    ditto_pending pending[2];
+    ditto_group group[2];
+    ditto_status status = DITTO_OK;
+    (void)unused;
+    for (int a = 0; a < 2 && status == DITTO_OK; a++) {
+        const ditto_reduce_options o = in_group(self, axis[a], &group[a]);
+        status = ditto_all_reduce_start(self, &x[a], &x[a], 1, DITTO_I32, DITTO_SUM, &o, &pending[a]);
+    }
+    for (int a = 2; a-- > 0 && status == DITTO_OK;)
+        status = ditto_wait(self, &pending[a], NULL);
+    EXPECT(status != DITTO_OK || (x[0] == 2 && x[1] == 2));
+    return status == DITTO_OK ? DITTO_OK : ditto_abandon(self, status);
+}
+static void *interrupt(void *unused)
+{
+    (void)unused;
+    EXPECT(ditto_strategy_interrupt(strategy) == DITTO_OK);
+    return NULL;
+}
+static void interrupted_groups(void)
+{
+    pthread_t other = thread_of(interrupt, NULL);
+    ditto_status status = ditto_strategy_run(strategy, start_in_groups, NULL);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_CANCELLED);
+    join(other);
+    meet_or_be_poisoned();
+    end_perhaps_poisoned();
 }
 
 /* -- helpers: loops over all devices of each replica, and functions that are given to them -- */
@@ -227,6 +261,12 @@ const struct scenario group_scenarios[] = {
     { .name = "groups", .setup = mesh_of_four, .body = groups },
     { .name = "large_in_groups", .setup = mesh_of_four, .body = large_in_groups },
     { .name = "failing_in_groups", .setup = mesh_of_four, .body = failing_in_groups },
+    { .name = "interrupted_groups", .setup = mesh_of_four, .body = interrupted_groups },
+    { .name = "circle_without_membarrier",
+      .setup = mesh_of_four,
+      .body = circle,
+      .no_membarrier = true,
+      .longest_ms = 20 },
     { .name = "circle",
       .setup = mesh_of_four,
       .body = circle,

@@ -137,7 +137,7 @@ static void failing_input(void)
     end_all();
 }
 
-/* Steps in one run, a saved position, and what is left from there. */
+/* A step, a saved position, and the steps that are left from there. */
 static ditto_status one_step(ditto_replica *self, const ditto_batch *batch, void *unused)
 {
     (void)self, (void)unused;
@@ -186,6 +186,25 @@ static void values_of_input(void)
     end_all();
 }
 
+/* Memory or a thread is refused: the iterator exists and has all rows, or nothing is left of it. */
+static void refused_iterators(void)
+{
+    ditto_input_options o = DITTO_INPUT_OPTIONS_INIT;
+    size_t blocks = W->now.blocks;
+    o.global_batch = PER_STEP;
+    o.num_producers = 2;
+    ditto_status status = ditto_strategy_iterate(strategy, dataset, &o, &iterator);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_NO_MEMORY || status == DITTO_ERR_SYSTEM);
+    if (status == DITTO_OK) {
+        W->policy.refuse = 0;
+        run(take_all, NULL);
+        expect_rows_before(ROWS);
+        EXPECT(ditto_iterator_destroy(iterator) == DITTO_OK);
+    }
+    EXPECT(W->now.blocks == blocks);
+    W->outcomes |= status == DITTO_OK ? 1 : status == DITTO_ERR_NO_MEMORY ? 2 : 4;
+}
+
 /* -- ends that others wait for -- */
 
 /* The producers wait until there is space, or make rows, when the iterator is destroyed. */
@@ -203,13 +222,12 @@ static ditto_status take_and_fail(ditto_replica *self, void *unused)
     if (ditto_replica_id(self) == 1)
         return ditto_fail(self, 9, "it fails");
     ditto_status status = take(self, UINT32_MAX);
-    EXPECT(status == DITTO_ERR_PEER_STOPPED || status == DITTO_ERR_DIVERGED);
+    EXPECT(status == DITTO_ERR_PEER_STOPPED);
     return status;
 }
 static void failing_taker(void)
 {
-    ditto_status status = ditto_strategy_run(strategy, take_and_fail, NULL);
-    EXPECT(status == DITTO_ERR_USER || status == DITTO_ERR_DIVERGED);
+    EXPECT(ditto_strategy_run(strategy, take_and_fail, NULL) == DITTO_ERR_USER);
     run(meet, NULL);
     end_all();
 }
@@ -302,6 +320,11 @@ const struct scenario input_scenarios[] = {
     { .name = "two_pipelines", .setup = two_and_a_dataset, .body = two_pipelines },
     { .name = "failing_input", .setup = two_and_a_dataset, .body = failing_input },
     { .name = "continued_input", .setup = two_and_an_iterator, .body = continued_input },
+    { .name = "refused_iterators",
+      .setup = two_and_a_dataset,
+      .body = refused_iterators,
+      .may_refuse = true,
+      .outcomes = 7 },
     { .name = "values_of_input", .setup = two_and_an_iterator, .body = values_of_input },
     { .name = "destroyed_input", .setup = two_and_an_iterator, .body = destroyed_input },
     { .name = "failing_taker", .setup = two_and_an_iterator, .body = failing_taker },

@@ -18,6 +18,7 @@ enum kind {
     PLAIN_SECOND, /* the same, not atomic */
     READ,
     READ_BOTH,        /* two bits, one for each half */
+    READ_SUM,         /* two bits: the write, and the addition */
     FAILING_EXCHANGE, /* a compare-and-swap that expects another value: a load */
     ADD,
     FENCED,
@@ -76,8 +77,8 @@ static const struct litmus rows[] = {
     { "release_sequence",
       { { { WRITE, X, RELAXED }, { WRITE, Y, RELEASE } },
         { { ADD, Y, RELAXED } },
-        { { READ, Y, ACQUIRE }, { READ, X, RELAXED } } },
-      1 << 1 },
+        { { READ_SUM, Y, ACQUIRE }, { READ, X, RELAXED } } },
+      1 << 1 | 1 << 3 },
     /* Thread 2 sees by way of thread 1 what thread 0 has done. */
     { "release_to_a_third",
       { { { WRITE, X, RELAXED }, { WRITE, Y, RELEASE } },
@@ -125,6 +126,18 @@ static const struct litmus rows[] = {
         { { READ, X, SEQ_CST }, { READ, Y, SEQ_CST } },
         { { READ, Y, SEQ_CST }, { READ, X, SEQ_CST } } },
       1 << 5 },
+    { "two_readers_fences",
+      { { { WRITE, X, RELAXED } },
+        { { WRITE, Y, RELAXED } },
+        { { READ, X, RELAXED }, { FENCED, 0, SEQ_CST }, { READ, Y, RELAXED } },
+        { { READ, Y, RELAXED }, { FENCED, 0, SEQ_CST }, { READ, X, RELAXED } } },
+      1 << 5 },
+    /* A seq_cst store shows itself to those that have a fence later, but not what was stored before it. */
+    { "seq_cst_store",
+      { { { WRITE, X, RELAXED }, { WRITE, Y, SEQ_CST } },
+        { { FENCED, 0, SEQ_CST }, { READ, Y, RELAXED }, { READ, X, RELAXED } } },
+      0 },
+    /* C11 allows it. The engine does not. */
     { "no_load_buffering",
       { { { READ, X, RELAXED }, { WRITE, Y, RELAXED } }, { { READ, Y, RELAXED }, { WRITE, X, RELAXED } } },
       1 << 3 },
@@ -139,7 +152,7 @@ static _Atomic uint32_t outcome; /* accesses to it are no part of the program: e
 
 static uint32_t bits_of(enum kind kind)
 {
-    return kind == READ_BOTH ? 2 : kind == READ || kind == FAILING_EXCHANGE ? 1 : 0;
+    return kind == READ_BOTH || kind == READ_SUM ? 2 : kind == READ || kind == FAILING_EXCHANGE ? 1 : 0;
 }
 
 /* Returns a bit for each load of the operation. */
@@ -158,6 +171,8 @@ static uint32_t perform(const struct operation *o)
     case ADD:
         atomic_fetch_add_explicit(v, 2, o->order);
         return 0;
+    case READ_SUM:
+        return atomic_load_explicit(v, o->order);
     case READ:
         return atomic_load_explicit(v, o->order) & 1;
     case READ_BOTH: {
@@ -218,7 +233,7 @@ const struct scenario litmus_scenarios[] = {
     { .name = "message_passing", .body = play, .outcomes = 0xf },
     { .name = "message_passing_release", .body = play, .outcomes = 0xd },
     { .name = "message_passing_fences", .body = play, .outcomes = 0xd },
-    { .name = "release_sequence", .body = play, .outcomes = 0xd },
+    { .name = "release_sequence", .body = play, .outcomes = 0xf5 },
     { .name = "release_to_a_third", .body = play, .outcomes = 0xf7 },
     { .name = "read_to_a_third", .body = play, .outcomes = 0xf7 },
     { .name = "failing_exchange", .body = play, .outcomes = 0xd },
@@ -230,6 +245,8 @@ const struct scenario litmus_scenarios[] = {
     { .name = "coherence", .body = play, .outcomes = 0xd },
     { .name = "two_readers", .body = play, .outcomes = 0xffff },
     { .name = "two_readers_seq_cst", .body = play, .outcomes = 0xffff & ~(1 << 5) },
+    { .name = "two_readers_fences", .body = play, .outcomes = 0xffff & ~(1 << 5) },
+    { .name = "seq_cst_store", .body = play, .outcomes = 0xf },
     { .name = "no_load_buffering", .body = play, .outcomes = 0x7 },
     { 0 },
 };

@@ -170,6 +170,10 @@ static void stops(void)
 const struct scenario part_scenarios[] = {
     { .name = "wait_queue", .setup = make_queue, .body = followers },
     { .name = "wait_queue_of_sleepers", .setup = make_queue_of_sleepers, .body = followers },
+    { .name = "wait_queue_without_membarrier",
+      .setup = make_queue,
+      .body = followers,
+      .no_membarrier = true },
     { .name = "gate", .body = gates },
     { .name = "lock", .body = locks },
     { .name = "stop_word", .body = stops },

@@ -11,9 +11,9 @@ static int item[PRODUCERS][ITEMS];
 static _Atomic uint32_t put; /* how many have been put */
 static uint32_t dropped;
 
-static void drop(void *item_, void *user)
+static void drop(void *dropped_item, void *user)
 {
-    (void)item_, (void)user;
+    (void)dropped_item, (void)user;
     dropped++;
 }
 
@@ -65,7 +65,7 @@ static uint32_t consume(uint32_t most)
     for (; taken < most; taken++) {
         ditto_queue_item got;
         ditto_status status = ditto_queue_get(queue, DITTO_FOREVER, &got);
-        if (status == DITTO_ERR_CLOSED || status == DITTO_END_OF_INPUT)
+        if (status == DITTO_END_OF_INPUT)
             break;
         EXPECT(status == DITTO_OK && got.ticket >= next_ticket);
         next_ticket = got.ticket + 1;
@@ -141,9 +141,9 @@ static void closed_beside_claims(void)
     EXPECT(ditto_queue_destroy(queue) == DITTO_OK);
 }
 
-/* Producer 0 publishes an item, and ends the ticket after it with an error. Producer 1 puts until it gets the
- * error. */
-static void *claim_and_fail(void *all)
+/* Producer 0 publishes an item, and ends the ticket after it with an error, or leaves, so that another thread
+ * does that. Producer 1 puts until it gets the error. */
+static void *claim_and_fail(void *leaves)
 {
     uint64_t ticket;
     item[0][0] = 1;
@@ -151,8 +151,9 @@ static void *claim_and_fail(void *all)
     EXPECT(ditto_queue_publish(queue, 0, ticket, &item[0][0], 1) == DITTO_OK);
     atomic_fetch_add_explicit(&put, 1, memory_order_relaxed);
     EXPECT(ditto_queue_claim(queue, 0, 1, DITTO_FOREVER, &ticket, NULL) == DITTO_OK);
-    EXPECT(ditto_queue_fail(queue, 0, all != NULL ? DITTO_ALL_TICKETS : ticket, DITTO_ERR_USER, "it fails") ==
-           DITTO_OK);
+    if (leaves != NULL)
+        return NULL; /* with the ticket */
+    EXPECT(ditto_queue_fail(queue, 0, ticket, DITTO_ERR_USER, "it fails") == DITTO_OK);
     EXPECT(ditto_queue_put(queue, 0, &item[0][1], 1, DITTO_FOREVER) == DITTO_ERR_USER);
     return NULL;
 }
@@ -171,9 +172,16 @@ static void *put_until_error(void *unused)
     }
     return NULL;
 }
-static void fail_with(void *all)
+static void *fail_for_producer(void *first)
 {
-    pthread_t a = thread_of(claim_and_fail, all), b = thread_of(put_until_error, NULL);
+    join(*(pthread_t *)first);
+    EXPECT(ditto_queue_fail(queue, 0, DITTO_ALL_TICKETS, DITTO_ERR_USER, "it fails") == DITTO_OK);
+    return NULL;
+}
+static void fail_with(void *leaves)
+{
+    pthread_t a = thread_of(claim_and_fail, leaves), b = thread_of(put_until_error, NULL);
+    pthread_t c = leaves != NULL ? thread_of(fail_for_producer, &a) : a;
     ditto_queue_item got;
     ditto_status status;
     uint32_t taken = 0, of_first = 0;
@@ -183,7 +191,7 @@ static void fail_with(void *all)
     }
     EXPECT(status == DITTO_ERR_USER && strstr(ditto_last_error()->message, "it fails") != NULL);
     EXPECT(of_first == 1); /* all items before the ticket that failed have come */
-    join(a);
+    join(c);
     join(b);
     EXPECT(ditto_queue_get(queue, 0, &got) == DITTO_ERR_USER);
     EXPECT(ditto_queue_destroy(queue) == DITTO_OK);
@@ -239,6 +247,10 @@ const struct scenario queue_scenarios[] = {
     { .name = "queue_of_two_slots", .setup = queue_of_two_slots, .body = all_items },
     { .name = "queue_of_few_bytes", .setup = queue_of_few_bytes, .body = all_items },
     { .name = "closed_queue", .setup = queue_of_two_slots, .body = closed_queue },
+    { .name = "closed_queue_without_membarrier",
+      .setup = queue_of_two_slots,
+      .body = closed_queue,
+      .no_membarrier = true },
     { .name = "claimed_tickets", .setup = queue_of_two_payloads, .body = claimed_tickets },
     { .name = "closed_beside_claims", .setup = queue_of_two_payloads, .body = closed_beside_claims },
     { .name = "failing_ticket", .setup = queue_of_two_slots, .body = failing_ticket },

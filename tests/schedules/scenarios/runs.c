@@ -2,74 +2,6 @@
 #include "scenarios.h"
 
 #include <stdatomic.h>
-#include <time.h>
-
-ditto_strategy *strategy;
-
-ditto_strategy_options options_of(uint32_t replicas, const char *machine)
-{
-    ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;
-    setenv("HWLOC_SYNTHETIC", machine, 1);
-    o.num_replicas = replicas;
-    o.has_spin_us = 1;
-    o.timeout_ms = 20000; /* of the time of the schedules; nothing takes so long */
-    return o;
-}
-
-void make_strategy(const ditto_strategy_options *options)
-{
-    if (ditto_strategy_create(DITTO_MIRRORED, options, &strategy) != DITTO_OK)
-        fail("no strategy: %s", ditto_last_error()->message);
-}
-
-void make_of(uint32_t replicas, const char *machine)
-{
-    ditto_strategy_options o = options_of(replicas, machine);
-    make_strategy(&o);
-}
-
-void two(void)
-{
-    make_of(2, FOUR_PUS);
-}
-void three(void)
-{
-    make_of(3, FOUR_PUS);
-}
-void three_on_two_pus(void)
-{
-    make_of(3, TWO_PUS);
-}
-
-void run(ditto_replica_fn function, void *argument)
-{
-    if (ditto_strategy_run(strategy, function, argument) != DITTO_OK)
-        fail("run: %s", ditto_last_error()->message);
-}
-
-pthread_t thread_of(void *(*body)(void *), void *argument)
-{
-    pthread_t thread;
-    EXPECT(pthread_create(&thread, NULL, body, argument) == 0);
-    return thread;
-}
-
-void join(pthread_t thread)
-{
-    EXPECT(pthread_join(thread, NULL) == 0);
-}
-
-void sleep_for(uint64_t ns)
-{
-    nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) },
-              NULL);
-}
-
-void sleep_long(void)
-{
-    for (int k = 0; k < 100; k++)
-        sleep_for(10000000);
-}
 
 /* -- runs one after the other: each replica executes each function once -- */
 
@@ -99,11 +31,6 @@ static ditto_status fail_on_one(ditto_replica *self, void *unused)
     ditto_status status = ditto_barrier(self, NULL);
     EXPECT(status == DITTO_ERR_PEER_STOPPED);
     return status;
-}
-ditto_status meet(ditto_replica *self, void *unused)
-{
-    (void)unused;
-    return ditto_barrier(self, NULL);
 }
 static void failures(void)
 {
@@ -230,18 +157,18 @@ static void three_with_a_limit(void)
     o.run_timeout_ms = 5;
     make_strategy(&o);
 }
-static _Atomic int let_go;
+static _Atomic int is_released;
 static ditto_status wait_for_release(ditto_replica *self, void *unused)
 {
     (void)unused;
-    while (ditto_replica_id(self) == 1 && atomic_load_explicit(&let_go, memory_order_acquire) == 0)
+    while (ditto_replica_id(self) == 1 && atomic_load_explicit(&is_released, memory_order_acquire) == 0)
         sched_yield();
     return ditto_barrier(self, NULL);
 }
 static void *release(void *unused)
 {
     (void)unused;
-    atomic_store_explicit(&let_go, 1, memory_order_release);
+    atomic_store_explicit(&is_released, 1, memory_order_release);
     return NULL;
 }
 static void time_limits(void)
@@ -250,7 +177,7 @@ static void time_limits(void)
     ditto_status status = ditto_strategy_run(strategy, wait_for_release, NULL);
     EXPECT(status == DITTO_OK || status == DITTO_ERR_TIMED_OUT);
     join(other);
-    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+    end_perhaps_poisoned();
 }
 
 /* -- several threads use one strategy, and one of them destroys it -- */
@@ -267,7 +194,32 @@ static void two_callers(void)
     run_once(&of[1]);
     join(other);
     EXPECT(of[0] == DITTO_OK && of[1] == DITTO_OK);
-    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+    end_strategy();
+}
+
+/* Two strategies, each used by a thread of its own. */
+static ditto_strategy *second_strategy;
+static void another(void)
+{
+    ditto_strategy_options o = options_of(2, FOUR_PUS);
+    two();
+    EXPECT(ditto_strategy_create(DITTO_MIRRORED, &o, &second_strategy) == DITTO_OK);
+}
+static void *use_second(void *unused)
+{
+    (void)unused;
+    for (int k = 0; k < 2; k++)
+        EXPECT(ditto_strategy_run(second_strategy, meet, NULL) == DITTO_OK);
+    EXPECT(ditto_strategy_destroy(second_strategy) == DITTO_OK);
+    return NULL;
+}
+static void two_strategies(void)
+{
+    pthread_t other = thread_of(use_second, NULL);
+    run(meet, NULL);
+    run(meet, NULL);
+    end_strategy();
+    join(other);
 }
 
 /* Interrupting ends a run, or comes before or after it. */
@@ -283,8 +235,8 @@ static void interrupted_runs(void)
     ditto_status status = ditto_strategy_run(strategy, meet, NULL);
     EXPECT(status == DITTO_OK || status == DITTO_ERR_CANCELLED);
     join(other);
-    run(meet, NULL);
-    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+    meet_or_be_poisoned();
+    end_perhaps_poisoned();
 }
 
 /* Two threads run, one after the other, and a third one interrupts. */
@@ -301,8 +253,8 @@ static void two_interrupted_callers(void)
     run_or_be_interrupted(NULL);
     join(a);
     join(b);
-    run(meet, NULL);
-    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+    meet_or_be_poisoned();
+    end_perhaps_poisoned();
 }
 
 /* A limit of time passes in a run that a merge function makes. */
@@ -323,7 +275,7 @@ static void inner_time_limits(void)
     ditto_status status = ditto_strategy_run(strategy, merge_late, NULL);
     EXPECT(status == DITTO_OK || status == DITTO_ERR_TIMED_OUT);
     join(other);
-    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+    end_perhaps_poisoned();
 }
 
 /* A merge call that is interrupted: some replicas have met, and others have not. */
@@ -341,7 +293,7 @@ static void interrupted_merges(void)
     ditto_status status = ditto_strategy_run(strategy, merge_twice, NULL);
     EXPECT(status == DITTO_OK || status == DITTO_ERR_CANCELLED);
     join(other);
-    run(meet, NULL);
+    meet_or_be_poisoned();
 }
 
 /* A collective that is interrupted: when the call has returned, no other replica uses the buffers. */
@@ -369,7 +321,7 @@ static void interrupted_all_reduce(void)
 static void lived_before(void)
 {
     two();
-    EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+    end_strategy();
 }
 static void lives(void)
 {
@@ -378,7 +330,7 @@ static void lives(void)
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &o, &strategy);
     if (status == DITTO_OK) {
         run(meet, NULL);
-        EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
+        end_strategy();
     } else {
         EXPECT(status == DITTO_ERR_NO_MEMORY || status == DITTO_ERR_SYSTEM);
     }
@@ -401,8 +353,13 @@ const struct scenario run_scenarios[] = {
     { .name = "time_limits", .setup = three_with_a_limit, .body = time_limits },
     { .name = "inner_time_limits", .setup = three_with_a_limit, .body = inner_time_limits },
     { .name = "two_interrupted_callers", .setup = two, .body = two_interrupted_callers },
+    { .name = "two_strategies", .setup = another, .body = two_strategies },
     { .name = "two_callers", .setup = two, .body = two_callers },
     { .name = "interrupted_runs", .setup = three, .body = interrupted_runs },
+    { .name = "interrupted_merges_without_membarrier",
+      .setup = three,
+      .body = interrupted_merges,
+      .no_membarrier = true },
     { .name = "interrupted_merges", .setup = three, .body = interrupted_merges },
     { .name = "interrupted_all_reduce", .setup = three, .body = interrupted_all_reduce },
     { .name = "lives", .setup = lived_before, .body = lives, .may_refuse = true, .outcomes = 7 },

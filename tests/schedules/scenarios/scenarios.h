@@ -30,12 +30,24 @@ void run(ditto_replica_fn function, void *argument);
 
 /* A barrier. */
 ditto_status meet(ditto_replica *self, void *unused);
+void meet_or_be_poisoned(void);
+
+/* Destroys the strategy. If a replica was late, the second one allows that; outcome 1 is OK, and 2 poisoned. */
+void end_strategy(void);
+void end_perhaps_poisoned(void);
 
 /* Starts a thread, and joins it. */
 pthread_t thread_of(void *(*body)(void *), void *argument);
 void join(pthread_t thread);
 void sleep_for(uint64_t ns);
-/* A second, in many parts, so that it does not look like a lost wake-up. */
-void sleep_long(void);
+
+/* Functions that are late. They enter, wait until a thread lets all of them go, and leave, perhaps after the
+ * strategy has ended. */
+void late_enter(void);
+void late_wait(void);
+void late_leave(void);
+pthread_t let_go_within(uint32_t ms);
+/* Joins the thread, and waits until all functions have left. */
+void await_late(pthread_t thread);
 
 #endif

@@ -25,12 +25,19 @@ static void *read_whole(void *step)
         EXPECT(found[i] == found[0] && found[0] % (int32_t)(intptr_t)step == 0);
     return NULL;
 }
+static void read_end(int32_t value)
+{
+    int32_t found[COUNT];
+    EXPECT(ditto_variable_read(variable, found, sizeof found) == DITTO_OK);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(found[i] == value);
+}
 static void change_and_read(ditto_replica_fn change, intptr_t step)
 {
     pthread_t other = thread_of(read_whole, (void *)step);
     run(change, NULL);
     join(other);
-    read_whole((void *)step);
+    read_end((int32_t)step);
     EXPECT(ditto_variable_destroy(variable) == DITTO_OK);
     EXPECT(ditto_strategy_destroy(strategy) == DITTO_OK);
 }
@@ -143,8 +150,8 @@ static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *a
 }
 static ditto_status update(ditto_replica *self, void *unused)
 {
-    int32_t two_ = 2;
-    const ditto_tensor argument = { .dtype = DITTO_I32, .data = &two_ };
+    int32_t addend = 2;
+    const ditto_tensor argument = { .dtype = DITTO_I32, .data = &addend };
     (void)unused;
     for (int k = 0; k < 3; k++)
         EXPECT(ditto_update(self, variable, add_argument, NULL, &argument, 1, NULL) == DITTO_OK);
@@ -162,6 +169,7 @@ static void updates(void)
     run(update, NULL);
     join(other);
     join(reader);
+    read_end(3 * 2 + 6);
     EXPECT(ditto_variable_destroy(variable) == DITTO_OK);
 }
 
@@ -252,6 +260,7 @@ static void rows(void)
     pthread_t other = thread_of(look_up, NULL);
     run(scatter, NULL);
     join(other);
+    look_up(NULL);
     EXPECT(ditto_variable_destroy(variable) == DITTO_OK);
 }
 
