@@ -196,11 +196,16 @@ static ditto_status count_up(ditto_replica *self, void *unused)
     atomic_fetch_add_explicit(&executed, 1, memory_order_relaxed);
     return DITTO_OK;
 }
-static void make_workers(uint32_t run_timeout_ms)
+static void make_workers_of(uint32_t replicas, uint32_t run_timeout_ms)
 {
-    ditto_strategy_options o = options_of(2, FOUR_PUS);
+    ditto_strategy_options o = options_of(2 * replicas, FOUR_PUS);
+    o.replicas_per_worker = replicas;
     o.run_timeout_ms = run_timeout_ms;
     EXPECT(ditto_strategy_create(DITTO_PARAMETER_SERVER, &o, &strategy) == DITTO_OK);
+}
+static void make_workers(uint32_t run_timeout_ms)
+{
+    make_workers_of(1, run_timeout_ms);
 }
 static void two_counting_workers(void)
 {
@@ -428,6 +433,31 @@ static void late_function(void)
     end_late_workers(lets_go);
 }
 
+/* One replica of a worker is late, and the other one waits for it. */
+static ditto_status be_late_or_meet(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    late_enter();
+    if (atomic_fetch_add_explicit(&executed, 1, memory_order_relaxed) == 0)
+        late_wait();
+    ditto_status status = ditto_barrier(self, NULL);
+    late_leave();
+    return status;
+}
+static void two_pairs_with_a_limit(void)
+{
+    make_workers_of(2, 5);
+    coordinate(NULL, be_late_or_meet);
+}
+static void late_pair(void)
+{
+    pthread_t lets_go = let_go_within(10);
+    schedule(1);
+    ditto_status status = ditto_coordinator_join(coordinator);
+    EXPECT(status == DITTO_OK || are_retired());
+    end_late_workers(lets_go);
+}
+
 /* -- a dataset that workers share, and values of each worker -- */
 
 enum { ALL_ROWS = 9, BATCH = 2 };
@@ -441,12 +471,13 @@ static ditto_status take_batch(ditto_replica *self, void *unused)
     ditto_tensor own;
     (void)unused;
     EXPECT(ditto_worker_value(self, per_worker, &own) == DITTO_OK);
+    if (ditto_replica_id(self) == 0)
+        ++*(int64_t *)own.data;
     ditto_status status = ditto_shared_dataset_next(self, shared, &batch);
     for (uint64_t i = 0; status == DITTO_OK && i < batch.rows; i++) {
         int64_t x = ((const int64_t *)batch.component[0].data)[i];
         EXPECT(x >= 0 && x < ALL_ROWS);
         atomic_fetch_add_explicit(&seen[x], 1, memory_order_relaxed);
-        ++*(int64_t *)own.data;
     }
     return status;
 }
@@ -457,17 +488,26 @@ static ditto_status zero(uint32_t worker, uint32_t workers, void *user, ditto_te
     *component = (ditto_tensor){ .data = &nothing, .dtype = DITTO_I64 };
     return DITTO_OK;
 }
-static void two_workers_that_share(void)
+static void share(ditto_replica_fn function)
 {
     ditto_input_options o = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *numbers;
-    make_workers(0);
-    coordinate(NULL, take_batch);
+    coordinate(NULL, function);
     o.global_batch = BATCH;
     EXPECT(ditto_dataset_from_range(0, ALL_ROWS, 1, &numbers) == DITTO_OK);
     EXPECT(ditto_coordinator_shared_dataset(coordinator, numbers, &o, &shared) == DITTO_OK);
     EXPECT(ditto_dataset_destroy(numbers) == DITTO_OK);
     EXPECT(ditto_coordinator_values_from_function(coordinator, zero, NULL, &per_worker) == DITTO_OK);
+}
+static void two_workers_that_share(void)
+{
+    make_workers(0);
+    share(take_batch);
+}
+static void two_pairs_that_share(void)
+{
+    make_workers_of(2, 0);
+    share(take_batch);
 }
 static void shared_dataset(void)
 {
@@ -517,14 +557,8 @@ static ditto_status take_and_be_late(ditto_replica *self, void *unused)
 }
 static void two_sharing_workers_with_a_limit(void)
 {
-    ditto_input_options o = DITTO_INPUT_OPTIONS_INIT;
-    ditto_dataset *numbers;
     make_workers(5);
-    coordinate(NULL, take_and_be_late);
-    o.global_batch = BATCH;
-    EXPECT(ditto_dataset_from_range(0, ALL_ROWS, 1, &numbers) == DITTO_OK);
-    EXPECT(ditto_coordinator_shared_dataset(coordinator, numbers, &o, &shared) == DITTO_OK);
-    EXPECT(ditto_dataset_destroy(numbers) == DITTO_OK);
+    share(take_and_be_late);
 }
 static void late_sharer(void)
 {
@@ -628,6 +662,15 @@ const struct scenario worker_scenarios[] = {
       .longest_ms = 20,
       .outcomes = 3 },
     { .name = "shared_dataset", .setup = two_workers_that_share, .body = shared_dataset, .longest_ms = 1 },
+    { .name = "dataset_shared_by_pairs",
+      .setup = two_pairs_that_share,
+      .body = shared_dataset,
+      .longest_ms = 1 },
+    { .name = "late_pair",
+      .setup = two_pairs_with_a_limit,
+      .body = late_pair,
+      .longest_ms = 20,
+      .outcomes = 3 },
     { .name = "late_sharer",
       .setup = two_sharing_workers_with_a_limit,
       .body = late_sharer,
