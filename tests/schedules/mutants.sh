@@ -1,5 +1,5 @@
 #!/bin/sh
-# Breaks ditto in many ways, one after the other (mutants/*.patch), and fails unless schedules find each of
+# Breaks ditto in many ways, one after the other (mutants/*/*.patch), and fails unless schedules find each of
 # them within a minute. The second line of a patch names the scenario, and a seed that has found it. If the
 # code has changed so that this seed does not find it any more, others are tried.
 #     mutants.sh [PATCH ...]
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 git ls-files --cached --others --exclude-standard -z | tar -c --null -T - -f - | tar -x -C "$tree" -f -
-[ $# != 0 ] || set -- tests/schedules/mutants/*.patch
+[ $# != 0 ] || set -- tests/schedules/mutants/*/*.patch
 cd "$tree"
 meson setup build -Dbench=false >setup.log 2>&1 || { cat setup.log; exit 1; }
 

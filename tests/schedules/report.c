@@ -70,10 +70,14 @@ void report_steps(void)
     find_places(place, count, text);
     while (count-- > 0)
         print_step(&W->trace[index[count]], text[count]);
-    for (uint32_t f = 0; f < MOST_FIBERS; f++)
-        if (W->now.fiber[f].state != UNUSED)
+    for (uint32_t f = 0; f < MOST_FIBERS; f++) {
+        const struct fiber *fiber = &W->now.fiber[f];
+        if (fiber->state == BLOCKED && fiber->until_ns != UINT64_MAX)
+            printf("fiber %u is blocked until %llu\n", f, (unsigned long long)fiber->until_ns);
+        else if (fiber->state != UNUSED)
             printf("fiber %u is %s\n", f,
-                   W->now.fiber[f].state == BLOCKED    ? "blocked"
-                   : W->now.fiber[f].state == FINISHED ? "finished"
-                                                       : "ready");
+                   fiber->state == BLOCKED    ? "blocked"
+                   : fiber->state == FINISHED ? "finished"
+                                              : "ready");
+    }
 }

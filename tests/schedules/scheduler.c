@@ -15,7 +15,7 @@
 enum {
     STEP_NS = 20,
     MOST_NS_SECONDS = 30,
-    MOST_JUMPED_NS = 1000000000 /* the limits of scenarios are longer */
+    MOST_JUMPED_NS = 500000000 /* a process that lost more than a second would move its limits */
 };
 
 /* SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). */
