@@ -1,13 +1,13 @@
-/* tests/schedules/engine.h - the engine that runs ditto under a scheduler of its own. What it is and what it
- * checks is in docs/adr/0060-every-schedule.md.
+/* tests/schedules/engine.h - the engine that runs ditto under a scheduler of its own, as
+ * docs/adr/0060-every-schedule.md describes it.
  *
  * All threads of the program under test are fibers of one thread of the system. Each access to an atomic, and
  * each call of a seam (seams.c), is a step. At a step the scheduler may go on with another fiber, and a load
  * may find a value that C11 allows, though it is not the newest. Every choice comes from one random number
  * generator, so a seed is a schedule.
  *
- * What a schedule changes is in `struct world`, at a fixed address, and in the memory of the program. Both
- * are saved and restored by copying (world.c). */
+ * A schedule changes only `struct world`, at a fixed address, and the memory of the program. Both are saved
+ * and restored by copying (world.c). */
 #ifndef SCHEDULES_ENGINE_H
 #define SCHEDULES_ENGINE_H
 
@@ -49,15 +49,15 @@ struct fiber {
     jmp_buf context;
     char *stack_used; /* the lowest address of the stack in use while it does not run */
 
-    /* What it waits for while it is BLOCKED: a futex word, or the end of a fiber. */
+    /* While it is BLOCKED it waits for this: a futex word, or the end of a fiber. */
     const void *waits_on;
     uint64_t until_ns;     /* UINT64_MAX: without a limit */
     uint64_t frozen_until; /* the step before which it does not run */
     int32_t priority;
 
-    /* What happens before its next step. `view` also has what seq_cst fences let it see, which orders values
-     * but not plain accesses. `loaded` is what an acquire fence would add, and `fenced` what a release fence
-     * has left. */
+    /* The steps that happen before its next one. `view` also has those that seq_cst fences let it see, which
+     * orders values but not plain accesses. `loaded` is what an acquire fence would add, and `fenced` what a
+     * release fence has left. */
     struct clocks before, view, loaded, loaded_view, fenced, fenced_view;
     bool has_fence;
     uint64_t seq_cst_fence_at; /* the step of the last one in the schedule */
@@ -125,7 +125,7 @@ struct policy {
     uint64_t jump_ns;
 };
 
-/* What one schedule changes, and what is restored before the next one. */
+/* The state of one schedule, which is restored before the next one. */
 struct schedule {
     struct fiber fiber[MOST_FIBERS];
     struct clocks seq_cst; /* what the seq_cst fences of all fibers have seen */

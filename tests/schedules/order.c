@@ -1,8 +1,8 @@
 /* tests/schedules/order.c - which values a load may find, and which accesses race.
  *
  * The model is C11's with two limits: the order of the stores to an atomic (modification order) is that of
- * their execution, and no load finds a value that is stored later (no load buffering). What another order of
- * the stores would allow comes in another schedule, but for 2+2W. Each atomic keeps its last stores. A load
+ * their execution, and no load finds a value that is stored later (no load buffering). Another order of
+ * the stores comes in another schedule, but for 2+2W. Each atomic keeps its last stores. A load
  * finds one of them that is not older than
  *   - a store that happens before the load, or that seq_cst fences let the fiber see,
  *   - a store that was found by a load that happens before this one,
@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Ends a step of a fiber. What follows is not part of what the step has released. */
+/* Ends a step of a fiber. Later accesses are no part of its release. */
 void count_step(uint32_t number)
 {
     struct fiber *f = &W->now.fiber[number];

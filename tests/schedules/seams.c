@@ -396,8 +396,8 @@ int seam_munmap(void *at, size_t bytes)
     return 0;
 }
 
-/* What src/replicas/memory/arena.c calls instead of jemalloc: arenas are created, and destroyed with all that
- * they have. */
+/* The functions of jemalloc that src/replicas/memory/arena.c calls: arenas are created, and destroyed with
+ * all that they have. */
 int dti_je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
 {
     unsigned arena;

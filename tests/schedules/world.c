@@ -58,7 +58,7 @@ void world_begin(void)
     map(W, sizeof *W);
     map(MEMORY, MEMORY_BYTES);
     map(SAVED_MEMORY, MEMORY_BYTES + MOST_GLOBALS_BYTES);
-    /* The lowest page of each stack is not accessible, so that no fiber writes to the stack of another one. */
+    /* The lowest page of each stack is not accessible, so that no fiber writes to the stack of another. */
     for (uint32_t f = 0; f < MOST_FIBERS; f++)
         mprotect(MEMORY + HEAP_BYTES + (size_t)f * STACK_BYTES, PAGE, PROT_NONE);
     dl_iterate_phdr(look_at_executable, NULL);

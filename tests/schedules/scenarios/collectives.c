@@ -20,7 +20,7 @@ static void three_that_adapt(void)
     make_strategy(&o);
 }
 
-/* What replica r has done before a barrier is seen by all after it. */
+/* After a barrier all see everything that a replica has done before it. */
 static int before_barrier[4];
 static ditto_status meet_twice(ditto_replica *self, void *unused)
 {

@@ -1,5 +1,5 @@
-/* tests/schedules/scenarios/ends.c - objects and strategies that end while others use them: destroying, limits
- * of time, and replicas that return late. */
+/* tests/schedules/scenarios/ends.c - objects and strategies that end while others use them: destroying,
+ * limits of time, and replicas that return late. */
 #include "scenarios.h"
 
 #include <ditto/group.h>
@@ -132,7 +132,8 @@ static void destroyed_while_used(void)
     destroy_rest();
 }
 
-/* Calls on objects go on while their strategy is destroyed. They make that busy, or find that it has ended. */
+/* Calls on objects go on while their strategy is destroyed. They make that busy, or find that it has
+ * ended. */
 enum { LOOKS = 4 };
 static void *read_until_the_end(void *unused)
 {

@@ -268,10 +268,12 @@ static void interrupted_input(void)
     ditto_status status = ditto_strategy_run(strategy, take_or_be_interrupted, NULL);
     EXPECT(status == DITTO_OK || status == DITTO_ERR_CANCELLED);
     join(other);
-    run(take_all, NULL);
+    status = ditto_strategy_run(strategy, take_all, NULL);
+    EXPECT(status == DITTO_OK || status == DITTO_ERR_POISONED);
     for (uint32_t i = 0; i < ROWS; i++)
         EXPECT(seen[i] <= 1);
-    end_all();
+    EXPECT(ditto_iterator_destroy(iterator) == DITTO_OK);
+    end_perhaps_poisoned();
 }
 static void *watch(void *unused)
 {

@@ -30,8 +30,8 @@ static bool has_come(void *argument)
     return atomic_load_explicit(&stage[a->thread], memory_order_acquire) >= a->number;
 }
 
-/* Thread 0 goes through the stages, and the others follow. What is written before a stage is seen after it.
- */
+/* Thread 0 goes through the stages, and the others follow. After a stage all see everything that was written
+ * before it. */
 static void *follow(void *argument)
 {
     uint32_t me = (uint32_t)(uintptr_t)argument;

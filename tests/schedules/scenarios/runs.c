@@ -317,7 +317,7 @@ static void interrupted_all_reduce(void)
 
 /* -- a strategy from its creation to its end, in which allocations may be refused -- */
 
-/* What the process keeps for all strategies is there before. */
+/* Objects that all strategies of a process share are there before. */
 static void lived_before(void)
 {
     two();

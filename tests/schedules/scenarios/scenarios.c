@@ -1,5 +1,5 @@
-/* tests/schedules/scenarios/scenarios.c - what the scenarios share: strategies, threads, and functions that are
- * late. */
+/* tests/schedules/scenarios/scenarios.c - strategies, threads, and functions that are late, for all
+ * scenarios. */
 #include "scenarios.h"
 
 #include <sched.h>

@@ -32,7 +32,7 @@ void run(ditto_replica_fn function, void *argument);
 ditto_status meet(ditto_replica *self, void *unused);
 void meet_or_be_poisoned(void);
 
-/* Destroys the strategy. If a replica was late, the second one allows that; outcome 1 is OK, and 2 poisoned. */
+/* Destroys the strategy. The second one also allows that it is poisoned (outcome 2, otherwise 1). */
 void end_strategy(void);
 void end_perhaps_poisoned(void);
 
