@@ -103,9 +103,10 @@ struct ditto_variable {
      * its optimizer is being destroyed. */
     bool hidden;
 
-    /* The number of optimizers that update this variable. For an optimizer's slot it is 1. Guarded by the
-     * team's turn. */
-    uint32_t users;
+    /* The number of optimizers that update this variable. For an optimizer's slot it is 1. It is changed with
+     * the team's turn. relaxed, everywhere: a replica that has not returned from a poisoned run may read it
+     * meanwhile. */
+    _Atomic uint32_t users;
 
     /* The NUMA node of the one copy, or of all shards, of a variable in central storage. */
     uint32_t node;

@@ -302,7 +302,8 @@ static void destroy_variables(ditto_variable **variable, size_t count)
     ditto_error kept = *dti_error_get();
     for (size_t i = 0; variable != NULL && i < count; i++)
         if (variable[i] != NULL) {
-            variable[i]->users = 0; /* it was only used by this optimizer */
+            atomic_store_explicit(&variable[i]->users, 0,
+                                  memory_order_relaxed); /* it was only used by this optimizer */
             while (dti_variable_destroy(variable[i]) == DITTO_ERR_BUSY)
                 sched_yield();
         }
@@ -364,7 +365,7 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     if (end != DTI_TEAM_IS_LEFT)
         *at = o->next;
     for (uint32_t k = 0; k < o->count; k++)
-        o->variable[k]->users--;
+        atomic_fetch_sub_explicit(&o->variable[k]->users, 1, memory_order_relaxed);
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         unregister(o->slot[i]);
     unregister(o->iterations);
@@ -490,7 +491,7 @@ static ditto_status make(ditto_optimizer *o)
         o->next = *first;
         *first = o;
         for (uint32_t k = 0; k < o->count; k++)
-            o->variable[k]->users++;
+            atomic_fetch_add_explicit(&o->variable[k]->users, 1, memory_order_relaxed);
         for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
             dti_waiting_value_drop(team, o->slot[i]->name);
         dti_waiting_value_drop(team, o->iterations->name);

@@ -403,7 +403,8 @@ ditto_status dti_variable_use(struct dti_replica *r, const ditto_variable *v, st
         return dti_replica_is_forked(r) ? dti_fail_forked() : DITTO_OK;
     DTI_TRY(dti_variable_hold(v, &use->gate));
     if (v->team == r->team) /* in a run of the variable's strategy, which has the turn */
-        return v->users != 0 ? dti_step_check_variable(r, v) : DITTO_OK;
+        return atomic_load_explicit(&v->users, memory_order_relaxed) != 0 ? dti_step_check_variable(r, v)
+                                                                          : DITTO_OK;
     DTI_TRY(check_strategy(r, v));
     /* This is a thread's replica of the default strategy. Without a gate it has the turn already, because it
      * is in a function of the user that another of these calls executes. */

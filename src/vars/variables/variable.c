@@ -49,10 +49,11 @@ static ditto_status check_users(const struct dti_dependent *dependent)
     const ditto_variable *v = (const ditto_variable *)dependent;
     if (v->shard != NULL && v->team != NULL && !v->optimizer_slot)
         DTI_TRY(dti_team_check_unused(v->team, "variable", v->name));
-    if (v->users == 0 || (v->team == NULL && !v->optimizer_slot))
+    uint32_t users = atomic_load_explicit(&v->users, memory_order_relaxed);
+    if (users == 0 || (v->team == NULL && !v->optimizer_slot))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
-                    v->users > 1 ? "s work" : " works", v->name, v->users > 1 ? "them" : "it");
+    return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", users,
+                    users > 1 ? "s work" : " works", v->name, users > 1 ? "them" : "it");
 }
 
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
@@ -365,7 +366,7 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
     v->optimizer_slot = true;
-    v->users = 1; /* the optimizer, so that nothing else can destroy the slot */
+    atomic_init(&v->users, 1); /* the optimizer, so that nothing else can destroy the slot */
     v->hidden = name == NULL;
     v->own_copies = false;
     if (guard != NULL)
