@@ -20,6 +20,7 @@
 enum {
     MOST_FIBERS = 12,
     STACK_BYTES = 512 << 10,
+    GUARD_BYTES = 64 << 10, /* of a stack; no frame is larger */
     MOST_KEYS = 16,
     MOST_ARENAS = 32,
     MOST_TLS_BYTES = 16 << 10,

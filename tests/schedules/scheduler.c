@@ -54,6 +54,8 @@ void policy_choose(uint64_t seed, bool may_refuse)
     }
     if (may_refuse && next_random(&state) % 2 == 0)
         p->refuse = (uint32_t)(1 + next_random(&state) % W->typical_requests);
+    if (seed == 0) /* the lengths of all other schedules follow from this one */
+        p->freeze_at = p->jump_one_in = p->refuse = 0;
     W->now.random = next_random(&state);
     for (uint32_t f = 0; f < MOST_FIBERS; f++)
         W->now.fiber[f].priority = (int32_t)(next_random(&state) % 1000000);

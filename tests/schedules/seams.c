@@ -162,8 +162,8 @@ pthread_t seam_pthread_self(void)
 int seam_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 {
     pthread_attr_init(attributes);
-    return pthread_attr_setstack(attributes, MEMORY + HEAP_BYTES + (thread - 1) * STACK_BYTES + PAGE,
-                                 STACK_BYTES - PAGE);
+    return pthread_attr_setstack(attributes, MEMORY + HEAP_BYTES + (thread - 1) * STACK_BYTES + GUARD_BYTES,
+                                 STACK_BYTES - GUARD_BYTES);
 }
 
 int seam_pthread_setname_np(pthread_t thread, const char *name)

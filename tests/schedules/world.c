@@ -58,9 +58,9 @@ void world_begin(void)
     map(W, sizeof *W);
     map(MEMORY, MEMORY_BYTES);
     map(SAVED_MEMORY, MEMORY_BYTES + MOST_GLOBALS_BYTES);
-    /* The lowest page of each stack is not accessible, so that no fiber writes to the stack of another. */
+    /* The lowest part of each stack is not accessible, so that no fiber writes to the stack of another. */
     for (uint32_t f = 0; f < MOST_FIBERS; f++)
-        mprotect(MEMORY + HEAP_BYTES + (size_t)f * STACK_BYTES, PAGE, PROT_NONE);
+        mprotect(MEMORY + HEAP_BYTES + (size_t)f * STACK_BYTES, GUARD_BYTES, PROT_NONE);
     dl_iterate_phdr(look_at_executable, NULL);
     if (W->globals_bytes > MOST_GLOBALS_BYTES || W->tls_bytes > MOST_TLS_BYTES) {
         fprintf(stderr, "schedules: %zu bytes of variables and %zu of thread-locals are too many\n",

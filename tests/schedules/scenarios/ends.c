@@ -213,6 +213,7 @@ static void three_with_objects_and_a_limit(void)
 }
 static ditto_status be_late(ditto_replica *self, void *unused)
 {
+    int32_t zeros[COUNT] = { 0 };
     ditto_status status;
     (void)unused;
     if (ditto_replica_id(self) != 1)
@@ -220,6 +221,8 @@ static ditto_status be_late(ditto_replica *self, void *unused)
     late_enter();
     late_wait();
     status = ditto_barrier(self, NULL); /* perhaps just before the limit */
+    if (status != DITTO_OK)             /* its variable may be destroyed meanwhile */
+        EXPECT(ditto_assign(self, stepped, DITTO_ASSIGN_ADD, zeros) != DITTO_OK);
     late_leave();
     return status;
 }
