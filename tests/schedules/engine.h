@@ -226,7 +226,7 @@ void memory_is_new(const void *at, size_t bytes);
 void memory_is_freed(const void *at, size_t bytes, void *place);
 
 /* -- heap.c -- */
-/* Returns true if what the program asks the system for now is refused. */
+/* Counts a request for memory or a thread. Returns true if it is refused. */
 bool is_refused(void);
 void *heap_allocate(size_t bytes, size_t alignment);
 void *heap_allocate_in(uint32_t arena, size_t bytes, size_t alignment);

@@ -121,12 +121,6 @@ static ditto_status start_in_groups(ditto_replica *self, void *unused)
     EXPECT(status != DITTO_OK || (x[0] == 2 && x[1] == 2));
     return status == DITTO_OK ? DITTO_OK : ditto_abandon(self, status);
 }
-static void *interrupt(void *unused)
-{
-    (void)unused;
-    EXPECT(ditto_strategy_interrupt(strategy) == DITTO_OK);
-    return NULL;
-}
 static void interrupted_groups(void)
 {
     pthread_t other = thread_of(interrupt, NULL);

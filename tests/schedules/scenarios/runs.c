@@ -223,12 +223,6 @@ static void two_strategies(void)
 }
 
 /* Interrupting ends a run, or comes before or after it. */
-static void *interrupt(void *unused)
-{
-    (void)unused;
-    EXPECT(ditto_strategy_interrupt(strategy) == DITTO_OK);
-    return NULL;
-}
 static void interrupted_runs(void)
 {
     pthread_t other = thread_of(interrupt, NULL);

@@ -67,6 +67,13 @@ void sleep_for(uint64_t ns)
               NULL);
 }
 
+void *interrupt(void *unused)
+{
+    (void)unused;
+    EXPECT(ditto_strategy_interrupt(strategy) == DITTO_OK);
+    return NULL;
+}
+
 ditto_status meet(ditto_replica *self, void *unused)
 {
     (void)unused;

@@ -40,6 +40,8 @@ void end_perhaps_poisoned(void);
 pthread_t thread_of(void *(*body)(void *), void *argument);
 void join(pthread_t thread);
 void sleep_for(uint64_t ns);
+/* The body of a thread that interrupts the strategy. */
+void *interrupt(void *unused);
 
 /* Functions that are late. They enter, wait until a thread lets all of them go, and leave, perhaps after the
  * strategy has ended. */
